@@ -70,8 +70,8 @@ static int account_check_fence(struct account_work *w, struct err *err)
 
     if (w->old.account.fence <= c->fence)
         return 0;
-    /* A fence that no claim can have had says nothing; the record's ETag still stops this sync if
-     * another one writes the record. */
+    /* No claim can have had a fence this large, so this fence is ignored. If another sync writes
+     * the record meanwhile, the record's ETag still stops this sync. */
     if (w->old.account.fence > SCHEDULE_FENCE_MAX) {
         log_warn(w->archive->log, "archive.fence_ignored", log_s("account", c->member),
                  log_u("fence", w->old.account.fence));
@@ -82,7 +82,7 @@ static int account_check_fence(struct account_work *w, struct err *err)
     return err_set(err, ERR_BUSY, "the record was written under a later fence");
 }
 
-/* Reads from the `.new` object when the account was added. */
+/* Reads the time at which the account was added from the `.new` object. */
 static int account_read_added(struct account_work *w, struct err *err)
 {
     struct buf text = BUF_INIT(ADDED_TEXT_MAX);
@@ -113,15 +113,15 @@ static int account_open(struct account_work *w, struct err *err)
         code = account_check_fence(w, err);
     if (code == 0)
         code = account_read_added(w, err);
-    /* This sync has the account's lock and has begun no upload. So every upload that is there was
-     * left by a worker that died or lost the lock. */
+    /* This sync has the account's lock and has begun no upload. So every unfinished upload in the
+     * account's folder was left by a worker that died or lost the lock. */
     if (code == 0)
         code = shelf_abort_uploads(&w->shelf, 0, NULL, err);
     return code < 0 ? account_fail(w, archive_code_of_storage(code), "upload", code, err) : 0;
 }
 
-/* Ends the sync by its outcome. A sync that was canceled does not count as a failure of the
- * account. */
+/* Ends the sync and returns its outcome. A sync that was canceled does not count as a failure of
+ * the account. */
 static enum runner_outcome account_end(struct account_work *w, int code, struct err *err)
 {
     const struct log *log = w->archive->log;

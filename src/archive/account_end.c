@@ -1,4 +1,4 @@
-/* How a sync of an account ends: by its record, or by an error. */
+/* The end of an account's sync: writes the record, or an `.error` object. */
 #include "archive/account_int.h"
 
 #include "archive/error_object.h"
@@ -76,8 +76,8 @@ static int commit_tidy(struct account_work *w, struct err *err)
                             archive_key(w->account, w->arena, ARCHIVE_ACCOUNT_ERROR, STR_EMPTY),
                             NULL, err);
 
-    /* A sync that was killed here has left `.new` beside the first record; the account still has
-     * the score of one that was never synced. */
+    /* An earlier sync may have been killed between writing the first record and this step. Then the
+     * `.new` object is still there, and the account's score still says that it was never synced. */
     if (code == 0 && (!w->has_record || w->job->claim->score_ms < 0))
         code = shelf_remove(&w->shelf, w->arena,
                             archive_key(w->account, w->arena, ARCHIVE_ADDED, STR_EMPTY), NULL, err);

@@ -4,14 +4,14 @@
 #include "base/clock.h"
 #include "coord/lock.h"
 
-/* The forge is asked for changes since one hour before the last sync, because the clocks of weir
- * and of the forge may differ. */
+/* The forge is asked for gists that have changed since one hour before the last sync, because the
+ * clocks of weir and of the forge may differ. */
 enum { GISTS_OVERLAP_MS = MS_PER_HOUR };
 
 /* The state while the gists of an account are listed and synced. */
 struct gists_run {
     struct account_work *work;
-    struct arena arena; /* memory for one gist; reset behind each */
+    struct arena arena; /* memory for one gist; reset after each */
 };
 
 static int gists_sync(void *ctx, const struct forge_gist *g, struct err *err)
@@ -27,7 +27,7 @@ static int gists_sync(void *ctx, const struct forge_gist *g, struct err *err)
         account_fail(w, fault.error.code, fault.error.stage, code, &own);
         if (fault.rests_until_ms > w->rests_until_ms)
             w->rests_until_ms = fault.rests_until_ms;
-        /* The next gists go on, unless they would fail in the same way. */
+        /* The other gists are still synced, unless they would fail for the same reason. */
         if (!fault.rests_until_ms && !atomic_load(&w->scope.stop))
             code = 0;
     }
@@ -42,7 +42,8 @@ int account_gists(struct account_work *w, struct err *err)
     struct gists_run run = {.work = w};
     struct forge_fault fault = {0};
     int64_t last = w->old.account.gists_ms;
-    /* A time in the future is that of a clock that was wrong: all gists are asked for. */
+    /* If the stored time is in the future, the clock was wrong when it was stored. Then weir asks
+     * for all gists. */
     int64_t since = last && last <= w->job->claim->started_ms ? last - GISTS_OVERLAP_MS : 0;
 
     w->gists_ms = last;

@@ -28,16 +28,16 @@ struct account_work {
     struct archive_record errors; /* errors of this sync; only this member of the record is used */
     int stopped; /* the code that ended the work early; 0: the work was not ended early */
     bool has_error;
-    struct archive_error error; /* why the sync is not a full sync */
+    struct archive_error error; /* why the sync is not full */
     int64_t rests_until_ms;     /* until when the host rests; 0: it does not rest */
-    int64_t gists_ms;           /* time of the last question for gists, for the record */
+    int64_t gists_ms;           /* when the forge was last asked for gists; goes into the record */
 };
 
 /* Notes why the sync cannot be a full sync; only the first reason is kept. Returns `code`. */
 int account_fail(struct account_work *w, enum archive_code outcome, const char *stage, int code,
                  const struct err *err);
 
-/* Lists the repositories and makes the plan. */
+/* Lists the repositories and makes the plan (plan.h), which says what to do with each. */
 int account_list(struct account_work *w, struct err *err) MUST_CHECK;
 
 /* Works on every item of the plan. Returns an error only if the sync must stop. */

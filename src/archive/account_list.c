@@ -41,7 +41,7 @@ static int list_renamed(struct account_work *w, struct str login, struct err *er
     return account_fail(w, ARCHIVE_RENAMED, "list", ERR_NOT_FOUND, err);
 }
 
-/* The forge has no account of this name. A question by the account's number tells whether it was
+/* The forge has no account of this name. Looks it up by its number, to learn whether it was
  * renamed. */
 static int list_missing(struct account_work *w, const struct forge_fault *f, struct err *err)
 {
@@ -62,8 +62,8 @@ static int list_missing(struct account_work *w, const struct forge_fault *f, str
 
 /* --- the list --- */
 
-/* The repository's clone URL if it differs from the usual one, which follows from the names; else
- * an empty string. */
+/* The repository's clone URL if it differs from the usual URL, which weir makes from the names;
+ * otherwise an empty string. */
 static struct str list_url(struct account_work *w, const struct forge_repo *r)
 {
     struct arena a = {0};
@@ -113,8 +113,8 @@ static int list_plan(struct account_work *w, const struct forge_listing *l, stru
     return plan_end(&w->plan, pages, l->page_count, err);
 }
 
-/* Finds id, spelling and type of the account. When the list is unchanged, the old record has them
- * and the forge is not asked. */
+/* Finds the id, the spelling and the type of the account. When the list is unchanged, they are
+ * taken from the old record, without a request to the forge. */
 static int list_who(struct account_work *w, struct err *err)
 {
     struct forge_fault fault = {0};
@@ -129,13 +129,14 @@ static int list_who(struct account_work *w, struct err *err)
     return code < 0 ? list_failed(w, &fault, code, err) : 0;
 }
 
-/* Whether the name belongs to another account now than when the known pages were read. */
+/* Whether the account of this name is another one than the account whose pages are in the
+ * record. */
 static bool list_is_of_another(const struct account_work *w, size_t known_count)
 {
     return known_count && w->old.account.id.len && !str_eq(w->who.id, w->old.account.id);
 }
 
-/* Notes in the record that the list has entries whose names cannot be names of objects. */
+/* Notes in the record that the list has repositories whose names cannot be part of a key. */
 static void list_note_refused(struct account_work *w, const struct forge_listing *l)
 {
     struct record_error e = {.at_ms = clock_wall_ms(), .code = ARCHIVE_PROTOCOL};
@@ -159,7 +160,7 @@ static int list_with(struct account_work *w, const struct forge_page *known, siz
 
     plan_release(&w->plan);
     plan_init(&w->plan, &w->old, w->job->claim->started_ms);
-    /* A changed list shows pushes, but no changes of comments, wikis and releases. */
+    /* The list shows new pushes, but no changes of comments, wikis and releases. */
     bool list_tells = w->scope.forge->sees_pushes && !forge_wants_parts(&w->scope.forge->wants);
     w->plan.look_ms = list_tells ? w->archive->look_ms : 0;
     code =

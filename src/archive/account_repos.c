@@ -26,7 +26,7 @@ static struct plan_item *repos_next(struct account_work *w)
     return item;
 }
 
-/* Notes what went wrong with a repository. */
+/* Notes the error of a repository. */
 static void repos_note(struct account_work *w, const struct plan_item *item,
                        const struct repo_fault *f)
 {
@@ -130,7 +130,8 @@ int account_repos(struct account_work *w, struct err *err)
         code = thread_start(&hands[i].thread, "archive-repo", 0, repos_work, &hands[i], err);
     }
     hands[0].work = w;
-    /* This thread works too, even if the other threads could not be started. */
+    /* The calling thread works too, so the work is done even if no other thread could be
+     * started. */
     repos_work(&hands[0]);
     for (size_t i = 1; i < count; i++)
         thread_join(&hands[i].thread);

@@ -3,7 +3,7 @@
 
 #include "base/hex.h"
 
-/* The most lines that an answer may have beside refs: capabilities, acknowledgements, shallow
+/* The most lines of an answer that are not refs: capabilities, acknowledgements, shallow
  * commits. */
 enum { OTHER_LINES_MAX = 100 * 1000 };
 
@@ -79,7 +79,7 @@ static int ls_refs_line(struct git_refs *refs, struct str line, struct err *err)
     return str_eq(id, STR("unborn")) ? 0 : git_refs_add(refs, id, name, err);
 }
 
-/* Handles the end of a server's list. */
+/* Checks the list of refs when it has ended. */
 static int advert_end_refs(struct git_refs *refs, struct err *err)
 {
     int code = git_refs_sort(refs, err);
@@ -246,7 +246,8 @@ static int fetch_shallow(const struct git_fetch *f, struct err *err)
                     : err_set(err, ERR_UNSUPPORTED, "the repository of the git server is shallow");
 }
 
-/* Sections come before the pack, each with its name in the first line and a delimiter behind it. */
+/* Reads up to the beginning of the pack. The answer consists of sections, of which the pack is the
+ * last. The first line of a section is its name, and a delimiter packet ends it. */
 static int fetch_begin_v2(struct pkt_in *in, const struct git_fetch *f, struct err *err)
 {
     struct str line;
@@ -278,7 +279,7 @@ static int fetch_skip_acks(struct pkt_in *in, struct err *err)
 
     for (int lines = 0; lines < OTHER_LINES_MAX; lines++) {
         int code = pkt_read(in, &p, err);
-        /* The reader of the pack meets the end again and reports it. */
+        /* An end is not lost here: the reader of the pack meets it again and reports it. */
         if (code < 0)
             return code == ERR_END ? 0 : code;
         if (p.kind != PKT_DATA || !str_starts(p.data, STR("ACK "))) {
@@ -289,8 +290,8 @@ static int fetch_skip_acks(struct pkt_in *in, struct err *err)
     return err_set(err, ERR_TOO_LARGE, "the git server sends lines without end");
 }
 
-/* With a depth, lines about shallow commits and a flush packet come first. Then comes NAK, or ACK
- * lines; the last ACK lines have nothing behind their id. */
+/* With a depth, lines about shallow commits and a flush packet come first. Then comes a NAK, or
+ * lines with ACK. The last ACK lines end after their id. */
 static int fetch_begin_v0(struct pkt_in *in, const struct git_fetch *f, struct err *err)
 {
     bool in_shallow = f->depth > 0;

@@ -23,11 +23,12 @@ struct git_advert {
 int git_advert_read(struct git_advert *out, struct pkt_in *in, struct git_refs *refs,
                     struct err *err) MUST_CHECK;
 
-/* v2: write the request for the refs; read its answer. */
+/* Protocol version 2: the first function writes the request for the refs, the second reads its
+ * answer. */
 void git_ls_refs_ask(struct buf *out, const struct git_advert *v);
 int git_ls_refs_read(struct git_refs *refs, struct pkt_in *in, struct err *err) MUST_CHECK;
 
-/* A request for a pack. Ids are binary, git_id_len() bytes each, one behind the other. */
+/* A request for a pack. Ids are binary, git_id_len() bytes each, one after another. */
 struct git_fetch {
     const unsigned char *wants;
     size_t want_count;

@@ -26,13 +26,14 @@ struct store;
 /* Counts of the work that the archive has done since weir started, for metrics and the status. */
 struct archive_numbers {
     _Atomic(uint64_t) repos[ARCHIVE_CODES]; /* repositories, by the outcome of their syncs */
-    /* Ended syncs of accounts, by outcome; ARCHIVE_OK: full syncs. */
+    /* Finished syncs of accounts, by outcome. ARCHIVE_OK counts the full syncs. */
     _Atomic(uint64_t) accounts[ARCHIVE_CODES];
     _Atomic(uint64_t) fetched_bytes; /* bytes of packs that git servers sent */
     _Atomic(uint64_t) written_bytes; /* bytes that satellites had to write */
     _Atomic(uint64_t) copied_bytes;  /* bytes of bundles that satellites copied by themselves */
     _Atomic(uint64_t) fetches, appends,
-        /* Repositories that got a whole pack, an appended pack, only a new header. */
+        /* Counts of repositories: those that were stored with a whole pack, those to which a pack
+         * was appended, and those of which only the header was written. */
         headers;
     _Atomic(uint64_t) zips;
 };
@@ -40,7 +41,7 @@ struct archive_numbers {
 struct archive {
     const struct services *services;
     const struct log *log;
-    struct place_env places; /* how the objects of the archive are reached */
+    struct place_env places; /* how the objects of the archive are found in the storages */
     struct keyring *keys;    /* keys of encrypted objects; owned by the room */
     struct client *client;   /* for git servers and forges */
     struct store *app;       /* appDB */
@@ -54,14 +55,14 @@ struct archive {
 
     struct pack_options check; /* how packs are checked: archive.check, archive.max_pack */
     uint64_t timeout_ms;       /* the most that one fetch may take: archive.timeout */
-    uint64_t scratch_max;      /* bytes of a scratch file: archive.scratch */
+    uint64_t scratch_max;      /* most bytes of a scratch file: archive.scratch */
     uint64_t resync_after_ms;  /* archive.resync_after */
     uint64_t lock_ms;          /* archive.lock */
-    uint64_t look_ms;          /* how often refs are compared anyway: archive.look */
+    uint64_t look_ms;          /* refs are compared at least this often: archive.look */
     size_t repos_at_once;      /* the most repositories of one account that are worked on at once */
     char *scratch;             /* the folder of scratch files; owned by the room */
     char worker[80];           /* names this process in `.error` objects */
-    _Atomic(bool) large_list;  /* true while a fetch has a large list of refs (fetch.h) */
+    _Atomic(bool) large_list;  /* true while a fetch holds a large list of refs (fetch.h) */
 
     struct archive_numbers numbers;
 };

@@ -131,7 +131,7 @@ enum audit_due audit_is_due(struct str name, const struct bundle_meta *meta, uin
 {
     int64_t week = now_s / (7 * S_PER_DAY);
 
-    /* Nothing can be appended to a pack with deltas by id. */
+    /* A pack with deltas by id cannot be appended to, so it is tidied too. */
     if (meta->ref_deltas == REF_DELTAS_SOME || meta->appends >= AUDIT_APPENDS_MAX ||
         (meta->appends && audit_has_grown(v, bytes)))
         return AUDIT_TIDY;

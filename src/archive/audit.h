@@ -20,10 +20,11 @@
 enum {
     AUDIT_ETAG_MAX = 127,
     AUDIT_WORDS_MAX = 511,
-    AUDIT_TEXT_MAX = 4096,    /* bytes of a verdict's object */
-    AUDIT_APPENDS_MAX = 20,   /* a bundle with this many appended packs is tidied */
-    AUDIT_SAMPLE = 100,       /* each week, one in this many repositories is audited */
-    AUDIT_GROWN_PERCENT = 25, /* a bundle that grew by this much since it was tidied is tidied */
+    AUDIT_TEXT_MAX = 4096,  /* most bytes of a verdict's object */
+    AUDIT_APPENDS_MAX = 20, /* a bundle with this many appended packs is tidied */
+    AUDIT_SAMPLE = 100,     /* each week, one in this many repositories is audited */
+    /* A bundle that has grown by this much since it was last tidied is tidied again. */
+    AUDIT_GROWN_PERCENT = 25,
 };
 
 /* The result of an audit of one bundle. */
@@ -32,7 +33,7 @@ struct audit_verdict {
     int64_t at_ms;                 /* time of the audit, ms since 1970 */
     bool ok;
     uint64_t bytes;            /* size of the bundle */
-    uint64_t objects, doubles; /* entries of the pack; entries whose object is in the pack twice */
+    uint64_t objects, doubles; /* entries of the pack; entries that repeat an object */
     uint64_t tidied_bytes;     /* size of the bundle when it was last tidied; 0: it never was */
     char words[AUDIT_WORDS_MAX + 1]; /* describes the damage; empty if the bundle is fine */
 };
@@ -48,7 +49,8 @@ struct audit_job {
     struct str verdict;   /* key of the verdict */
     const char *scratch;  /* an existing folder for scratch files */
     uint64_t scratch_max; /* the largest bundle, in bytes, that is copied to scratch; 0: no limit */
-    /* Asked from time to time; the work ends when it returns true. May be NULL. */
+    /* Called from time to time; when it returns true, the work ends with ERR_CANCELED. May be
+     * NULL. */
     bool (*stop)(void *ctx);
     void *ctx;
     uint64_t timeout_ms; /* limit for each run of git; 0: no limit */
@@ -64,7 +66,7 @@ int audit_look(struct audit_verdict *out, const struct audit_job *job, struct er
 int audit_run(struct audit_verdict *out, const struct audit_job *job, struct err *err) MUST_CHECK;
 
 struct tidy_result {
-    uint64_t before, after; /* bytes of the bundle */
+    uint64_t before, after; /* size of the bundle in bytes */
     bool changed;           /* false: the new pack was not smaller, and the old one stays */
 };
 /* Audits the bundle and repacks it. ERR_CORRUPT: the audit found it damaged, so nothing was
@@ -72,7 +74,7 @@ struct tidy_result {
  */
 int tidy_run(struct tidy_result *out, const struct audit_job *job, struct err *err) MUST_CHECK;
 
-/* Work on a bundle that a sync can ask for. */
+/* The work that a bundle needs after a sync. */
 enum audit_due { AUDIT_NOTHING, AUDIT_AUDIT, AUDIT_TIDY };
 /* Decides what to do with a bundle after a sync. `name` is the name of the repository, such as
  * `github.com/octocat/Hello-World`. The verdict may be NULL. Each week another hundredth of all

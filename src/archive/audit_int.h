@@ -21,11 +21,11 @@ void audit_work_release(struct audit_work *w);
 
 /* Runs git in the repository. `args` are the arguments without "git", ended by NULL. */
 int audit_git(struct audit_work *w, const char *const *args, struct err *err) MUST_CHECK;
-/* Counts the entries of the pack index `name` in the folder, and the entries whose id came
- * before. */
+/* Counts the entries of the pack index `name` in the folder, and the entries that repeat the id of
+ * an earlier entry. */
 int audit_count(struct audit_work *w, const char *name, uint64_t *objects, uint64_t *doubles,
                 struct err *err) MUST_CHECK;
-/* Proves that the index of a pack has every id of the bundle's header. ERR_PEER: an id is
+/* Checks that the index of a pack has every id of the bundle's header. ERR_PEER: an id is
  * missing. */
 int audit_has_tips(struct audit_work *w, const char *name, struct err *err) MUST_CHECK;
 /* Runs `git fsck --connectivity-only`. *fine: it found no fault. */

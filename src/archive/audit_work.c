@@ -21,8 +21,8 @@ enum {
     IDX_IDS = IDX_FANOUT + 1024, /* offset of the sorted ids */
 };
 
-/* The name of the bundle's pack in the repository ends with these digits, because `git repack`
- * removes only packs whose names end with at least as many digits as an id has. */
+/* The file name of the bundle's pack in the repository ends with these digits. `git repack` removes
+ * only packs whose names end with at least as many digits as an id has. */
 #define AUDIT_DIGITS "0000000000000000000000000000000000000000000000000000000000000000"
 #define AUDIT_PACK   "objects/pack/pack-" AUDIT_DIGITS
 
@@ -179,7 +179,8 @@ int audit_count(struct audit_work *w, const char *name, uint64_t *objects, uint6
 struct idx_file {
     int fd;
     size_t id_len;
-    unsigned char counts[1024]; /* for each first byte: how many ids begin with it or a lower one */
+    /* For each first byte: the number of ids that begin with this byte or a lower one. */
+    unsigned char counts[1024];
 };
 
 static int idx_find(const struct idx_file *x, const unsigned char *id, struct err *err)
@@ -267,9 +268,10 @@ static int audit_judge(struct audit_work *w, struct err *err)
 
 /* --- the whole --- */
 
-/* Turns an error that the bundle caused into a verdict. ERR_PARSE comes from the checks of header
- * and pack, ERR_CORRUPT from them and from a storage that finds its own data damaged. All other
- * codes, such as that of a broken connection, say nothing about the bundle. */
+/* Turns an error that the bundle caused into a verdict. ERR_PARSE comes from the checks of the
+ * header and the pack. ERR_CORRUPT comes from these checks too, or from a storage whose own data
+ * are damaged. All other codes, such as that of a broken connection, say nothing about the
+ * bundle. */
 static int audit_blame(struct audit_work *w, int code, struct err *err)
 {
     if (code != ERR_CORRUPT && code != ERR_PARSE)
@@ -297,8 +299,8 @@ static int audit_open(struct audit_work *w, struct err *err)
     struct get_result got = {0};
     int code = bundle_open(&w->old, &job, err);
 
-    /* A bundle whose header cannot be read is judged too. bundle_open() gave no ETag, so the object
-     * itself is asked. */
+    /* A bundle whose header cannot be read gets a verdict too. bundle_open() gave no ETag then, so
+     * the ETag is read from the object itself. */
     if (code == ERR_CORRUPT || code == ERR_PARSE) {
         struct err other = {0};
         int head = w->job->bucket->ops->head(w->job->bucket, w->job->arena, w->job->key, STR_EMPTY,

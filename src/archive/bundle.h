@@ -2,9 +2,9 @@
  * "Bundles").
  *
  * The bundle of a repository is one object: a header with the refs and their history (header.h),
- * and behind it one pack. It is written while the pack comes from the git server: there is no file
- * and no clone, and memory is bounded. Nothing is visible before every check has passed, and an
- * error leaves the stored bundle as it was.
+ * followed by one pack. weir writes the bundle while it receives the pack from the git server,
+ * without a file or a clone, and with bounded memory. A new bundle becomes visible only after every
+ * check has passed. An error leaves the stored bundle as it was.
  *
  *     bundle_open() ──► bundle_wants() ──► (the fetch) ──► bundle_append()
  *          │                                                   ▲ pack NULL: only the refs changed
@@ -25,9 +25,9 @@
 #include "object/bucket.h"
 
 enum {
-    /* Most ids of stored commits ("haves") in a request for an append. */
+    /* Most ids of commits that weir has already ("haves") in the request for an append. */
     BUNDLE_HAVES_MAX = 20 * 1000,
-    BUNDLE_WANTS_MAX = 100 * 1000, /* most ids that one request asks for */
+    BUNDLE_WANTS_MAX = 100 * 1000, /* most ids that one request asks for ("wants") */
     BUNDLE_META_MAX = 2048,        /* most bytes of all metadata of a bundle */
     BUNDLE_SOURCE_MAX = 31,        /* bytes of a source id */
     BUNDLE_HEADERS_MAX = 16,       /* most headers that carry the metadata */
@@ -41,21 +41,21 @@ enum bundle_ref_deltas {
     REF_DELTAS_SOME,
 };
 
-/* The metadata of a stored bundle: hints that save a read, never the truth (docs/archive.md, B1).
- * An empty text or a 0 means that the value is not known. */
+/* The metadata of a stored bundle: hints that save a read; the bundle itself decides
+ * (docs/archive.md, B1). An empty text or a 0 means that the value is not known. */
 struct bundle_meta {
     char source_id[BUNDLE_SOURCE_MAX + 1]; /* the forge's id of the repository */
     char format[8];                        /* "sha1" or "sha256" */
     char head[2 * GIT_ID_MAX + 1];         /* the id that HEAD leads to */
     uint64_t pack_offset;                  /* size of the bundle's header; the pack begins there */
     uint32_t objects;                      /* entries of the pack */
-    /* The pack's trailer; known only if the storage takes the metadata behind the body. */
+    /* The pack's trailer; known only if the storage accepts the metadata after the body. */
     char pack_sum[2 * PACK_HASH_MAX + 1];
     char refs_digest[GIT_DIGEST_LEN + 1]; /* git_refs_digest() of the refs */
     char header_sum[GIT_DIGEST_LEN + 1];  /* SHA-256 of the header's bytes */
     unsigned appends;                     /* how many packs were appended to the first pack */
     uint64_t fence;                       /* fence of the worker that wrote the bundle */
-    int64_t mtime_ms; /* when the sync began that wrote the bundle; rclone shows it as the time */
+    int64_t mtime_ms; /* the start of the sync that wrote the bundle; rclone shows this time */
     enum bundle_ref_deltas ref_deltas;
 };
 
@@ -67,16 +67,15 @@ int bundle_meta_read(struct bundle_meta *out, const struct object_info *info) MU
 size_t bundle_meta_headers(struct http_header out[BUNDLE_HEADERS_MAX], struct arena *a,
                            const struct bundle_meta *m);
 
-/* Sizes, in bytes. Tests make them small. */
+/* Sizes in bytes. Tests use small ones. */
 struct bundle_sizes {
     uint64_t small; /* a stored bundle up to this size is rewritten by one put */
-    /* Least size of a part; also the size of the old entries that are sent again behind a new
-     * header. */
+    /* Least size of a part. As many bytes of old entries are sent again after a new header. */
     uint64_t lead;
-    /* Size of parts that are gathered in memory, for storages that must know a part's size
-     * first. */
+    /* Size of the parts that are collected in memory. Storages that must know the length of a part
+     * before its first byte need such parts. */
     uint64_t part;
-    uint64_t copy; /* most bytes that are taken over by one part copy */
+    uint64_t copy; /* most bytes that the storage copies as one part */
 };
 extern const struct bundle_sizes bundle_sizes_usual;
 
@@ -85,7 +84,7 @@ struct bundle_job {
     struct bucket *bucket;
     struct arena *arena; /* memory of the results */
     struct str key;
-    int64_t now_s;    /* when the sync began; it becomes the time of history lines */
+    int64_t now_s;    /* when the sync began; the added history lines get this time */
     int64_t points_s; /* see header_time.same_sync_s */
     /* How a new pack is checked; the kind of ids is taken from the refs. */
     struct pack_options check;
@@ -109,9 +108,9 @@ struct bundle_old {
 int bundle_open(struct bundle_old *out, const struct bundle_job *job, struct err *err) MUST_CHECK;
 void bundle_old_release(struct bundle_old *old); /* {0} is fine */
 
-/* The request for the server. A repository may have more new tips than one request can name. Then
- * `refs` is the part of the refs that this fetch completes, `more` is set, and after the write the
- * caller opens the bundle and asks again. */
+/* The request for the server, computed from the refs and the stored bundle. If a repository has
+ * more new tips than one request can name, `more` is set, and `refs` has only the refs that this
+ * fetch completes. After the write the caller opens the bundle and makes the next request. */
 struct bundle_wants {
     struct git_fetch fetch;      /* if it has no wants, the stored pack has every object */
     const struct git_refs *refs; /* the refs to write into the new header */
@@ -120,17 +119,17 @@ struct bundle_wants {
     unsigned char *ids;
 };
 
-/* Wants are the distinct tips, with HEAD's, that no line of the old header has; haves are the tips
- * of the header: first the former tips of refs that changed, then heads, tags and the others.
- * `old` is NULL for a first fetch. `refs` are sorted, borrowed, and must outlive `out`. `max` is
- * the most wants of one request, usually BUNDLE_WANTS_MAX. */
+/* The wants are the different tips of the refs, and of HEAD, that no line of the old header has.
+ * The haves are the tips in the header: first the former tips of refs that changed, then heads,
+ * tags and the others. `old` is NULL for a first fetch. `refs` are sorted and borrowed, and must
+ * outlive `out`. `max` is the most wants of one request, usually BUNDLE_WANTS_MAX. */
 void bundle_wants_init(struct bundle_wants *out, const struct bundle_old *old,
                        const struct git_refs *refs, size_t max);
 void bundle_wants_release(struct bundle_wants *w);
 
 struct bundle_result {
     struct put_result put;
-    struct bundle_meta meta; /* the metadata that the storage took, and pack_sum */
+    struct bundle_meta meta; /* the metadata that the storage has stored, and pack_sum */
     uint64_t pack_bytes;     /* size of the new pack as the server sent it */
     uint32_t pack_objects;
     int64_t
@@ -139,15 +138,15 @@ struct bundle_result {
     uint64_t copied; /* bytes that the storage copied from the old bundle by part copies */
 };
 
-/* Stores a bundle with these refs, which are sorted, while its pack is received. `pack` NULL: the
- * repository is empty. `replaces` is the ETag of the bundle to replace; empty: there must be no
- * bundle yet. ERR_PRECONDITION: another writer has stored or replaced the bundle. ERR_PARSE,
- * ERR_TOO_LARGE: see pack.h; and errors of the pack's reader. */
+/* Stores a bundle with these refs, which are sorted, while its pack is received. If `pack` is NULL,
+ * the repository is empty. `replaces` is the ETag of the bundle to replace; if it is empty, no
+ * bundle may exist yet. ERR_PRECONDITION: another writer has stored or replaced the bundle.
+ * ERR_PARSE, ERR_TOO_LARGE: see pack.h. Errors of the pack's reader are returned as they are. */
 int bundle_put_full(const struct bundle_job *job, const struct git_refs *refs, struct reader *pack,
                     struct str replaces, struct bundle_result *out, struct err *err) MUST_CHECK;
 
-/* Adds the objects of a pack, and the history of the refs, to a stored bundle. `pack` NULL: the
- * bundle has all objects already, and only the header changes. All old bytes are read once and
+/* Adds the objects of a pack, and the history of the refs, to a stored bundle. If `pack` is NULL,
+ * the bundle has all objects already, and only the header changes. All old bytes are read once and
  * compared with the old trailer. ERR_CORRUPT: the bytes do not match the trailer. ERR_UNSUPPORTED:
  * the old or the new pack has deltas by id (B8), or the bundle has no room for more lines of
  * history (header.h). ERR_CONFLICT: the bundle has the other kind of ids. ERR_BUSY: the bundle was

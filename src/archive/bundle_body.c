@@ -53,13 +53,14 @@ static int pack_end(struct bundle_pack *p, struct err *err)
 {
     int code = pack_fault(p, pack_check_end(p->check, &p->result, err), err);
 
-    pack_check_free(p->check); /* gives its 16 MiB back before the next pack needs as much */
+    /* Frees its 16 MiB before the check of the next pack allocates as much. */
+    pack_check_free(p->check);
     p->check = NULL;
     p->ended = true;
     return code;
 }
 
-/* Reads more bytes behind those that are there, which may be the trailer. */
+/* Reads more bytes behind those in the buffer. The last bytes in the buffer may be the trailer. */
 static int pack_fill(struct bundle_pack *p, struct err *err)
 {
     size_t got = 0;

@@ -9,14 +9,14 @@
 
 /* --- bundle_ranges.c --- */
 
-/* A reader of a stored object, from some byte to its end. It asks for one range after another, each
- * larger than the last, on the condition that the object is still the same. So the reader may stop
- * early without having asked for everything, and may pause between ranges. */
+/* Reads a stored object from a given byte to its end. It asks for one range after another, each
+ * larger than the one before, on the condition that the object has not changed. So a caller that
+ * stops early has not asked for the whole object, and a caller may pause between two ranges. */
 struct bundle_ranges {
     struct reader reader;
     struct bucket *bucket;
     struct str key, etag; /* etag is quoted, for If-Match */
-    uint64_t at, size;    /* the next byte to ask for; bytes of the object */
+    uint64_t at, size;    /* the next byte to ask for; size of the object in bytes */
     uint64_t step;        /* size of the next range in bytes */
     struct arena arena;   /* memory for the range that is being read */
     struct reader *body;  /* body of the last range; NULL: no range was asked for yet */
@@ -40,8 +40,8 @@ int bundle_get(const struct bundle_job *job, struct arena *a, const struct objec
 int bundle_read_pack_head(unsigned char head[PACK_HEADER_LEN], struct reader *from,
                           struct err *err) MUST_CHECK;
 
-/* One pack while it is read. bundle_pack_read() gives its entries, and checks its header and
- * trailer. */
+/* One pack while it is read. bundle_pack_read() returns the bytes of its entries, and checks its
+ * header and trailer. */
 struct bundle_pack {
     struct reader *from; /* borrowed */
     struct pack_check *check;
@@ -61,7 +61,7 @@ int bundle_pack_open(struct bundle_pack *p, struct reader *from, const struct pa
 void bundle_pack_release(struct bundle_pack *p); /* {0} is fine */
 
 /* The bytes of a new bundle, as one stream: header, pack header, old entries, new entries, trailer.
- * When a check fails the read returns an error, so the last bytes are never given out. */
+ * When a check fails, the read returns an error instead of the last bytes. */
 struct bundle_body {
     struct reader reader;
     struct str head;               /* the part of header and pack header that is not read yet */
@@ -71,35 +71,35 @@ struct bundle_body {
     unsigned char trailer[PACK_HASH_MAX];
     size_t trailer_len, trailer_at; /* trailer_len 0: it is not known yet */
     bool is_sha256;
-    uint64_t given; /* bytes given out so far */
+    uint64_t given; /* bytes that were read so far */
 };
 
 /* `head` ends with the 12 bytes of the pack's header, and is borrowed. */
 void bundle_body_init(struct bundle_body *b, struct str head, bool is_sha256,
                       struct bundle_pack *old, struct bundle_pack *new);
 void bundle_body_release(struct bundle_body *b);
-/* Reads `len` bytes only for the hashes, since the storage copies them itself. Sets `md5` to their
- * MD5. */
+/* Reads `len` bytes only to compute the hashes: the storage copies these bytes itself. Sets `md5`
+ * to their MD5. */
 int bundle_body_pass(struct bundle_body *b, uint64_t len, unsigned char md5[MD5_LEN],
                      struct err *err) MUST_CHECK;
 
 /* --- bundle_plan.c --- */
 
-/* Says which bytes of the old bundle the storage copies into the new one (part copies). Each range
- * of copied bytes is a stretch. Before the first stretch `lead` bytes of old entries are sent
- * behind the header; behind the last stretch everything is sent. */
+/* Says which bytes of the old bundle the storage copies into the new one (part copies). Each copied
+ * range is a stretch. Before the first stretch, weir sends `lead` bytes of old entries itself,
+ * together with the header. After the last stretch, weir sends all remaining bytes. */
 struct bundle_stretch {
     uint64_t first, len; /* in the old object, in bytes */
 };
 struct bundle_plan {
     uint64_t lead;
-    VEC(struct bundle_stretch) copies; /* empty: no part copies are worthwhile */
+    VEC(struct bundle_stretch) copies; /* empty: part copies are not worthwhile */
 };
 
-/* `parts` are the sizes of the old object's parts; count 0: it has no parts. The entries to take
- * over are the old object's bytes from `first` to `end`. Stretches lie one behind the other, each
- * within one old part where that is possible, because only then a storage in a folder can share the
- * part's file. */
+/* `parts` are the sizes of the old object's parts; if count is 0, the object has no parts. The
+ * bytes from `first` to `end` of the old object are the entries that the new bundle keeps. The
+ * stretches follow each other without gaps. Each lies within one old part where that is possible,
+ * because only then can a storage in a folder share the file of the part. */
 void bundle_plan_make(struct bundle_plan *out, const struct bundle_sizes *z, uint64_t first,
                       uint64_t end, const struct upload_part *parts, size_t count);
 void bundle_plan_release(struct bundle_plan *p);
@@ -126,8 +126,9 @@ struct bundle_write {
 
 /* Stores the whole body. */
 int bundle_store(struct bundle_write *w, struct err *err) MUST_CHECK;
-/* Stores the body; the storage copies stretches of the old object. *cannot: the storage copies no
- * parts of this object; nothing of the new pack was read, and the caller stores the body anew. */
+/* Stores the body; the storage copies stretches of the old object. *cannot is set if the storage
+ * does not copy parts of this object. Then nothing of the new pack has been read, and the caller
+ * stores the body in another way. */
 int bundle_store_by_copies(struct bundle_write *w, const struct object_info *old,
                            const struct bundle_plan *plan, bool *cannot,
                            struct err *err) MUST_CHECK;

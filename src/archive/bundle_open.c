@@ -11,7 +11,8 @@ enum { OPEN_FIRST = 64 * 1024 }; /* bytes that the first request asks for */
 /* A reader that bundle_header_read() reads byte by byte. It hashes the bytes that were read. */
 struct open_reader {
     struct reader reader;
-    /* NULL: `bytes` already has the beginning of the object, and `rest` reads on from there. */
+    /* NULL: `bytes` already has the beginning of the object, and `rest` reads the bytes behind
+     * it. */
     struct reader *from;
     struct reader *rest;
     struct digests *sum;

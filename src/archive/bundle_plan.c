@@ -5,8 +5,8 @@
  *     new   │ new header + lead │ copied │ copied │ … │ copied │ tail + new entries + trailer     │
  *             sent                                               sent
  *
- * The first part of such a bundle consists of the header and a lead. The next append cuts at the
- * same place, so the parts between stay as they are, and each is shared as a whole. */
+ * The first part of the new bundle consists of the header and the lead. The next append cuts the
+ * bundle at the same places, so each part between stays as it is and is shared as a whole. */
 #include "archive/bundle_int.h"
 
 /* The end of the old part that has the byte `at`. */
@@ -32,7 +32,7 @@ static uint64_t plan_stretch_end(const struct bundle_sizes *z, uint64_t at, uint
         return most - at - z->copy < z->lead ? at + z->copy - z->lead : at + z->copy;
     if (most - at >= z->lead || most == end)
         return most;
-    /* A range shorter than a part may be is extended past the old part's end. */
+    /* A range that is too short for a part is extended past the end of the old part. */
     return end - at < z->lead ? end : at + z->lead;
 }
 
@@ -44,8 +44,8 @@ void bundle_plan_make(struct bundle_plan *out, const struct bundle_sizes *z, uin
     *out = (struct bundle_plan){0};
     if (at >= end)
         return;
-    /* The rest of the old part in which the lead ends may be too small for a part; then the lead
-     * takes it too. */
+    /* The lead ends within an old part. If the rest of that part is too small to be a part, the
+     * lead includes the rest too. */
     part_end = plan_part_end(parts, count, at - 1);
     if (part_end < end && part_end - at < z->lead)
         at = part_end;

@@ -50,7 +50,8 @@ static int work_open(struct put_work *w, const struct bundle_job *job, const str
             &(struct header_time){.now_s = job->now_s, .same_sync_s = job->points_s}, err);
     w->write.out->points_s = w->header.points_s;
     check.is_sha256 = refs->is_sha256;
-    /* Only a walk over the entries tells whether packs can be joined. */
+    /* Two packs can be joined only if neither has deltas by id, and only a walk over the entries
+     * finds such deltas. */
     check.walk = check.walk || old;
     if (code == 0 && pack)
         code = bundle_pack_open(&w->new, pack, &check, false, err);

@@ -1,10 +1,10 @@
-/* Putting a new bundle into its storage: in one put, or as an upload of parts.
+/* Puts a new bundle into its storage: in one put, or as an upload of parts.
  *
- * A storage that takes bodies of any length gets one put. Other storages want to know the length of
- * every request, and the length of a pack is not known before its end. There the first part is read
- * into memory; if the bundle ends in it, it becomes one put, and otherwise it is the first part of
- * an upload. Nobody sees an upload before it is finished, and it is finished only after the body
- * has ended well. */
+ * A storage that accepts bodies of any length gets one put. Other storages must know the length of
+ * every request, and the length of a pack is not known before its end. For those, weir first reads
+ * the first part into memory. If the bundle ends within it, weir sends one put; otherwise this is
+ * the first part of an upload. An upload is invisible until it is finished, and weir finishes it
+ * only after the whole body has passed its checks. */
 #include "archive/bundle_int.h"
 
 #include "base/hex.h"
@@ -12,7 +12,8 @@
 #include <stdlib.h>
 
 enum {
-    /* Most bytes of a gathered part, even if a pack may be larger than all parts together. */
+    /* Most bytes of a part that is collected in memory. A pack that is larger than the allowed
+     * number of such parts cannot be stored. */
     STORE_PART_MAX = 64 * 1024 * 1024,
     STORE_COPIES_MAX = OBJECT_MAX_PARTS / 2,
 };
@@ -44,7 +45,8 @@ static int store_meta(struct bundle_write *w, struct object_meta *meta, struct e
     return arena_error(w->job->arena) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
 }
 
-/* Called when the body has ended well. The storage writes the metadata after this call. */
+/* Called when the whole body has passed its checks. The storage writes the metadata after this
+ * call. */
 static int store_verify(void *ctx, struct object_meta *meta, struct err *err)
 {
     struct bundle_write *w = ctx;
@@ -138,7 +140,7 @@ static int upload_copy(struct store_upload *u, const struct object_info *old,
     return code;
 }
 
-/* Reads up to `size` bytes into `room`. *len < size: the body has ended. */
+/* Reads up to `size` bytes into `room`. If *len < size, the body has ended. */
 static int store_gather(struct reader *from, char *room, size_t size, size_t *len, struct err *err)
 {
     size_t got = 1;
@@ -149,7 +151,7 @@ static int store_gather(struct reader *from, char *room, size_t size, size_t *le
     return code;
 }
 
-/* How large the parts must be so that the largest pack fits. */
+/* The size of the parts with which the largest pack fits into the allowed number of parts. */
 static size_t upload_part_size(const struct store_upload *u)
 {
     uint64_t part = u->w->sizes->part, most = u->w->job->check.limits.pack;
@@ -194,7 +196,8 @@ static int store_put(struct bundle_write *w, struct reader *from, uint64_t size,
                     : b->ops->put(b, w->job->arena, w->job->key, from, size, &o, &w->out->put, err);
 }
 
-/* `lead` has the first bytes of the body, which were read already. */
+/* Stores the body as an upload of parts. `lead` has the first bytes of the body, which were read
+ * already. */
 static int store_in_parts(struct bundle_write *w, struct str lead, struct err *err)
 {
     struct store_upload u;

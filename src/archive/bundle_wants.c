@@ -6,7 +6,7 @@
 /* A sorted set of ids. */
 struct id_set {
     unsigned char (*ids)[GIT_ID_MAX];
-    bool *marks; /* one mark for each id, for the caller's use */
+    bool *marks; /* one flag for each id, for the caller's use */
     size_t count;
 };
 
@@ -65,7 +65,7 @@ static void wants_known(struct id_set *out, const struct bundle_header *h)
     id_set_sort(out);
 }
 
-/* Collects tips that are not known, at most `max` of them. Returns how many there are in all. */
+/* Collects at most `max` tips that are not known. Returns how many such tips there are in all. */
 static size_t wants_missing(struct id_set *out, const struct git_refs *refs,
                             const struct id_set *known, size_t max)
 {
@@ -133,8 +133,8 @@ static void some_push(struct git_refs *r, const struct git_ref *ref)
     vec_push(&r->list, copy);
 }
 
-/* Collects the refs whose tips are known or asked for. A ref whose new tip must wait for another
- * fetch keeps its old tip. */
+/* Collects the refs whose tips are stored already or asked for in this request. A ref whose new tip
+ * must wait for another fetch keeps its old tip. */
 static void wants_some(struct git_refs *out, const struct git_refs *refs,
                        const struct bundle_header *h, const struct id_set sets[2])
 {

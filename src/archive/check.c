@@ -1,4 +1,4 @@
-/* The check of the archive. */
+/* The check of the archive's objects against its records. */
 #include "archive/check.h"
 
 #include "archive/bundle.h"
@@ -16,8 +16,8 @@ struct account_check {
     struct shelf shelf;
     struct archive_record record;
     bool has_record;
-    bool is_settled;    /* the record describes all that was synced, and nobody syncs now */
-    struct map bundles; /* key -> struct object_info of the listing */
+    bool is_settled;    /* the record describes everything that was synced, and no sync runs now */
+    struct map bundles; /* key -> struct object_info from the listing */
 };
 
 static bool check_has(struct account_check *k, enum archive_kind kind, int *code, struct err *err)
@@ -58,7 +58,7 @@ static int check_read_record(struct account_check *k, struct err *err)
     return code;
 }
 
-/* Gathers the bundles of the account's folder, and judges every key in it. */
+/* Collects the bundles of the account's folder, and checks every key in the folder. */
 static int check_list(struct account_check *k, struct err *err)
 {
     struct list_options o = {.prefix = archive_folder(k->account, &k->arena),
@@ -99,7 +99,7 @@ static int check_bundle(struct account_check *k, const struct record_repo *r, st
         return code == ERR_NOT_FOUND ? 0 : code;
     bool has_meta = bundle_meta_read(&meta, &info) == 0;
     bool is_same = str_eq(listed->etag, r->etag) && listed->size == r->bytes;
-    /* A bundle that was tidied has other bytes and the same refs. */
+    /* Tidying a bundle changes its bytes but not its refs, so the refs are compared. */
     if (!is_same && !(has_meta && str_eq(str_z(meta.refs_digest), r->refs_digest)))
         check_found(k, key, "the bundle is not the one that the record describes");
     if (has_meta && *meta.source_id && !str_eq(str_z(meta.source_id), r->id))
@@ -139,9 +139,8 @@ static int check_repos(struct account_check *k, struct err *err)
     return code;
 }
 
-/* Compares the score in `tracked` with the time in the record, and finds out whether the last sync
- * was a full one and nobody syncs now. Otherwise there may be objects that the record does not
- * describe. */
+/* Compares the score in `tracked` with the time in the record. Also finds out whether the last sync
+ * was full and no sync runs now; if not, there may be objects that the record does not describe. */
 static int check_score(struct account_check *k, struct err *err)
 {
     struct schedule_entry entry;

@@ -19,8 +19,8 @@ struct archive_check {
     uint64_t accounts, repos, count;
 };
 
-/* Checks an account. An error means that something could not be read; it is not a finding. An
- * account that is being synced may have findings that are gone a moment later. */
+/* Checks an account. An error means that something could not be read; it is not a finding. If the
+ * account is being synced, some findings may be gone a moment later. */
 int archive_check_account(struct archive_check *k, struct archive *x,
                           const struct archive_account *c, struct err *err) MUST_CHECK;
 /* Checks all accounts in `tracked`. */

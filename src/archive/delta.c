@@ -20,8 +20,8 @@ int delta_sizes_read(struct delta_sizes *out, struct str *delta, struct err *err
     return 0;
 }
 
-/* Reads the range of a copy, whose instruction is `op`, and moves `delta` behind it. Returns false
- * when the delta ends before. */
+/* Reads the offset and the length that the copy instruction `op` has, and moves `delta` behind
+ * them. Returns false when the delta ends too early. */
 static bool delta_take_range(unsigned char op, struct str *delta, size_t *offset, size_t *len)
 {
     size_t value[2] = {0, 0};

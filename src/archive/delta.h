@@ -13,10 +13,11 @@ struct delta_sizes {
     uint64_t base, result; /* bytes */
 };
 
-/* Reads the sizes and moves `delta` behind them. ERR_PARSE: the delta does not begin with sizes. */
+/* Reads the sizes and moves the beginning of `delta` behind them. ERR_PARSE: the delta does not
+ * begin with sizes. */
 int delta_sizes_read(struct delta_sizes *out, struct str *delta, struct err *err) MUST_CHECK;
 
-/* Carries out the instructions. `delta` stands behind its sizes, and `to` has `result` bytes.
+/* Carries out the instructions. `delta` begins behind its sizes, and `to` has `result` bytes.
  * ERR_PARSE: the delta does not fit the base or does not make exactly `result` bytes; `to` is then
  * partly written. */
 int delta_apply(unsigned char *to, size_t result, struct str base, struct str delta,

@@ -5,8 +5,8 @@
 #include "archive/outcome.h"
 #include "archive/shelf.h"
 
-/* Puts the `.error` object. If an object with the same code exists, its count goes on: this sets
- * e->attempts and e->first_seen_ms. */
+/* Puts the `.error` object. If the stored object has the same code, the number of attempts is
+ * counted on from there: this function sets e->attempts and e->first_seen_ms. */
 int error_object_put(struct shelf *s, struct arena *a, struct str key, struct archive_error *e,
                      struct err *err) MUST_CHECK;
 /* Reads the object; strings are in the arena. ERR_NOT_FOUND: there is no object. ERR_PARSE: it does

@@ -1,4 +1,4 @@
-/* The state of options, and helpers for the files about options. */
+/* The state of a repository's options, and helpers for the files about options. */
 #include "archive/extras.h"
 #include "archive/extras_int.h"
 

@@ -24,11 +24,11 @@ struct client;
 struct git_remote;
 
 enum {
-    EXTRA_LINE_MAX = 1024 * 1024, /* bytes of an item; larger ones are left out and counted */
+    EXTRA_LINE_MAX = 1024 * 1024, /* most bytes of an item; larger items are left out and counted */
     EXTRA_STATE_MAX = 4096,       /* most bytes of a repository's state in the record */
     EXTRA_LFS_BATCH = 100,        /* LFS objects that one request asks for */
     EXTRA_POINTER_MAX = 1024,     /* most bytes of an LFS pointer */
-    EXTRA_TOO_BIG_MAX = 400,      /* bytes of the words about a file that is too large */
+    EXTRA_TOO_BIG_MAX = 400,      /* most bytes of the text about a file that is too large */
 };
 
 /* One repository whose options are saved. Everything is borrowed. */
@@ -36,29 +36,32 @@ struct extras {
     struct forge_session *session; /* used by this thread alone */
     struct shelf *shelf;
     const struct archive_account *account;
-    struct client *client;       /* for files of releases and LFS objects */
-    struct arena *arena;         /* memory of the call */
-    const char *scratch;         /* folder of scratch files */
-    uint64_t scratch_max;        /* bytes of a scratch file */
-    uint64_t file_max;           /* bytes of an LFS object or of a file of a release */
-    uint64_t timeout_ms;         /* for one of these files, from the request to the last byte */
-    struct str owner, repo, id;  /* the forge's spelling, and its number */
+    struct client *client; /* for files of releases and LFS objects */
+    struct arena *arena;   /* memory of the call */
+    const char *scratch;   /* folder of scratch files */
+    uint64_t scratch_max;  /* most bytes of a scratch file */
+    uint64_t file_max;     /* most bytes of an LFS object or of a file of a release */
+    /* Limit for one of these files, from the request to the last byte. */
+    uint64_t timeout_ms;
+    /* Names as the forge spells them; the repository's number at the forge. */
+    struct str owner, repo, id;
     int64_t now_ms;              /* when the sync began */
     const _Atomic(bool) *cancel; /* may be NULL */
     const struct log *log;
 
     /* The calls add to these counts. */
-    uint64_t lines, files, bytes; /* that were stored */
+    uint64_t lines, files, bytes; /* stored lines, stored files, bytes of both */
     uint64_t left_out; /* items that were too large, and files that the server does not have */
-    /* The first file that is larger than file_max, for people; empty: there was none. Larger files
-     * are left out, and the others are saved. */
+    /* A text about the first file that is larger than file_max; empty if there was none. Files that
+     * are too large are left out, and the others are saved. */
     char too_big[EXTRA_TOO_BIG_MAX + 1];
 };
 
 /* How far the options of a repository were read. The texts are in an arena. */
 struct extras_state {
     struct str issues,
-        /* The next question asks for changes since this time, in the forge's notation. */
+        /* For each of these two lists: the next request asks for changes since this time, which is
+         * written as the forge writes it. */
         pulls;
     struct str releases; /* digest of the releases that were seen last */
     struct str lfs;      /* id of the commit whose LFS objects are stored */
@@ -79,8 +82,8 @@ int extras_lists(struct extras *x, const struct forge_wants *wants, struct extra
 int extras_lfs(struct extras *x, struct git_remote *remote, struct extras_state *state,
                struct forge_fault *fault, struct err *err) MUST_CHECK;
 
-/* A pointer to an LFS object: the text of a small blob in git. The function returns false when the
- * text is not a pointer. */
+/* A pointer to an LFS object: the text of a small blob in git. lfs_pointer_read() returns false
+ * when the text is not a pointer. */
 struct lfs_pointer {
     char oid[65]; /* SHA-256 in hex */
     uint64_t size;
@@ -89,12 +92,12 @@ bool lfs_pointer_read(struct lfs_pointer *out, struct str text);
 
 /* --- for the tables of kinds --- */
 
-/* One list that the forge is asked for. The path may have the placeholders {owner}, {repo} and
- * {id}. */
+/* One list to ask the forge for. The path may have the placeholders {owner}, {repo} and {id}. */
 struct extra_source {
     const char *type; /* value of `type` in the saved lines */
     const char *path;
-    /* Query parameter for the checkpoint; NULL: the list has no such parameter. */
+    /* The query parameter that asks only for changes since the checkpoint; NULL: the list has no
+     * such parameter. */
     const char *since;
     bool newest_first; /* sorted by time of change, so that reading ends at the checkpoint */
 };

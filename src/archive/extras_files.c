@@ -47,7 +47,8 @@ static bool extras_may_connect(void *ctx, const struct sock_addr *addr)
     return any || (ip_of(ip, addr) && ip_is_public(ip));
 }
 
-/* Decides whether a URL may be asked: the first URL, or the target of a redirect. */
+/* Decides whether weir may send a request to the URL. The URL is that of the file, or the target of
+ * a redirect. */
 static bool extras_may_ask(struct extras_transfer *t, struct str url)
 {
     t->is_foreign = !extras_is_own(t->x, url);
@@ -269,7 +270,8 @@ int extras_assets(struct extras *x, struct str release, struct forge_fault *faul
     char key[16];
     int code = 0;
 
-    x->arena = &own; /* for one file; a release may have tens of thousands */
+    /* Memory for one file at a time; a release may have tens of thousands of files. */
+    x->arena = &own;
     scan_init(&s, release);
     scan_open(&s, '{');
     while (code == 0 && scan_key(&s, key, sizeof(key))) {

@@ -41,9 +41,10 @@ struct lfs_run {
     VEC(struct lfs_folder) folders; /* folders that are still to be walked */
     size_t walked;
     VEC(struct lfs_pointer) wanted;
-    /* For each object that was asked for: the answer has named it. */
+    /* For each object that was asked for: whether the answer has named it. */
     bool answered[EXTRA_LFS_BATCH];
-    int failed; /* the error of the first object that the server did not give; 0: it gave all */
+    /* The error of the first object that the server did not deliver; 0: it delivered all. */
+    int failed;
     struct forge_fault failed_fault;
     struct err failed_err;
 };
@@ -107,7 +108,7 @@ static int lfs_push_folder(struct lfs_run *r, const unsigned char *id, struct er
     return 0;
 }
 
-/* Looks at the entries of one folder. The folder's bytes are copied first, because reading a blob
+/* Examines the entries of one folder. The folder's bytes are copied first, because reading a blob
  * invalidates them. */
 static int lfs_walk_folder(struct lfs_run *r, const struct lfs_folder *folder, struct err *err)
 {
@@ -170,7 +171,7 @@ static int lfs_take_body(void *ctx, struct str piece, struct err *err)
 struct lfs_body {
     /* The first member, so that a pointer to it is a pointer to the struct in lfs_take_body(). */
     struct buf text;
-    bool any; /* any address may be asked, also private ones */
+    bool any; /* requests may go to any address, also to private ones */
 };
 
 static bool lfs_may_connect(void *ctx, const struct sock_addr *addr)
@@ -224,7 +225,7 @@ static int lfs_judge(struct lfs_run *r, int status, struct err *err)
                       status);
 }
 
-/* Sends the question. `auth` is the value of Authorization, or empty for none. */
+/* Sends the request. `auth` is the value of Authorization, or empty for none. */
 static int lfs_send(struct lfs_run *r, struct str question, struct str auth, struct lfs_body *body,
                     struct err *err)
 {
@@ -262,7 +263,7 @@ static int lfs_send(struct lfs_run *r, struct str question, struct str auth, str
     return lfs_judge(r, response.status, err);
 }
 
-/* Asks where the objects can be fetched. */
+/* Asks the server for the URLs of the objects. */
 static int lfs_ask(struct lfs_run *r, const struct lfs_pointer *list, size_t count,
                    struct lfs_body *body, struct err *err)
 {
@@ -296,8 +297,8 @@ struct lfs_item {
     size_t header_count;
 };
 
-/* Reads the headers that the request for an object must have, as the server says. Headers that
- * frame an HTTP message (such as Content-Length) are left out. */
+/* Reads the headers that, as the server says, the request for an object must have. Leaves out
+ * headers that frame an HTTP message (such as Content-Length). */
 static void lfs_read_headers(struct scan *s, struct arena *a, struct lfs_item *out)
 {
     static const char *const own[] = {"host", "content-length", "transfer-encoding", "connection"};
@@ -374,7 +375,7 @@ static struct str lfs_key(const struct extras *x, const char *oid)
     return extras_key(x, arena_fmt(x->arena, "lfs/%.2s/%.2s/%s", oid, oid + 2, oid));
 }
 
-/* Notes that the server did not give an object; only the first reason is kept. The other objects
+/* Notes that the server did not deliver an object; only the first reason is kept. The other objects
  * are stored all the same, and the next sync asks for this commit's objects again. */
 static void lfs_not_given(struct lfs_run *r, struct str oid, int64_t status)
 {
@@ -389,7 +390,7 @@ static void lfs_not_given(struct lfs_run *r, struct str oid, int64_t status)
     r->failed_fault.http_status = (int)status;
 }
 
-/* Stores one object of the answer, if it was asked for. */
+/* Stores one object of the answer, unless weir did not ask for it. */
 static int lfs_store(struct lfs_run *r, const struct lfs_item *item, const struct lfs_pointer *list,
                      size_t count, struct err *err)
 {
@@ -433,7 +434,7 @@ static int lfs_store_all(struct lfs_run *r, struct str answer, const struct lfs_
     char key[16];
     int code = 0;
 
-    r->x->arena = &own; /* for one object; a tree may name a million */
+    r->x->arena = &own; /* memory for one object at a time; a tree may name a million objects */
     memset(r->answered, 0, sizeof(r->answered));
     scan_init(&s, answer);
     scan_open(&s, '{');
@@ -468,7 +469,7 @@ static int lfs_order(const void *a, const void *b)
     return strcmp(((const struct lfs_pointer *)a)->oid, ((const struct lfs_pointer *)b)->oid);
 }
 
-/* Removes stored objects and repetitions from the list. */
+/* Removes from the list the objects that are stored already, and repetitions. */
 static int lfs_leave_stored(struct lfs_run *r, struct err *err)
 {
     struct arena own = ARENA_INIT(EXTRAS_FILE_ARENA), *outer = r->x->arena;

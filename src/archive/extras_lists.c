@@ -1,9 +1,9 @@
 /* Lists of a forge as JSON lines: issues, pull requests, releases.
  *
- * New items are written into a scratch file first. When there are new items, the lines of the
- * stored object are hashed so that no line is written twice, and the object is put again with the
- * new lines behind the old ones. The checkpoint moves on only after that, so a crash repeats work
- * and loses nothing. */
+ * New items are first written into a scratch file. If there are any, weir compares hashes of the
+ * new lines with hashes of the lines in the stored object, so that no line is stored twice. It then
+ * puts the object again, with the new lines after the old ones. Only after that the checkpoint of
+ * the list changes. So a crash repeats work and loses nothing. */
 #include "archive/extras_int.h"
 #include "archive/link.h"
 
@@ -16,23 +16,24 @@
 #include <stdlib.h>
 
 enum {
-    /* A question goes back by this much: replicas of the forge may be late. */
+    /* The checkpoint is this much earlier than the answer, because replicas of the forge may lag
+     * behind. */
     LISTS_OVERLAP_MS = MS_PER_MINUTE,
     LISTS_HASHES_MAX = 2 * 1000 * 1000,
     LISTS_PIECE = 64 * 1024,
 };
 
-/* New lines of one list, gathered in a scratch file. */
+/* New lines of one list, collected in a scratch file. */
 struct extra_spool {
     struct extras *x;
     const struct extra_list *list;
-    struct str since; /* the checkpoint; empty: everything is asked for */
+    struct str since; /* the checkpoint; empty: weir asks for all items */
     int fd;
     uint64_t size;        /* bytes in the scratch file */
     uint64_t count;       /* lines */
-    int64_t date_ms;      /* the server's time when the list began */
+    int64_t date_ms;      /* the server's time in its first answer about the list */
     uint64_t digest;      /* hash of all lines, for lists without a checkpoint */
-    VEC(uint64_t) hashes; /* sorted hashes of the lines that the object has */
+    VEC(uint64_t) hashes; /* sorted hashes of the lines in the stored object */
 };
 
 /* --- gathering --- */
@@ -61,7 +62,7 @@ static bool extra_is_old(const struct extra_spool *l, struct str raw)
     return old;
 }
 
-/* The hash of a line. Counts of downloads are left out of the hash. Otherwise each download of a
+/* The hash of a line. The hash leaves out counts of downloads. Otherwise each download of a
  * release's file would add a line. */
 static uint64_t extra_line_hash(struct str line, uint64_t seed)
 {
@@ -77,8 +78,8 @@ static uint64_t extra_line_hash(struct str line, uint64_t seed)
     return hash_xxh3(line, seed);
 }
 
-/* Writes one line into the scratch file. Newlines become blanks; JSON has them only between its
- * tokens. */
+/* Writes one line into the scratch file. Newlines become blanks; this is safe, because JSON has
+ * newlines only between tokens. */
 static int extra_write_line(struct extra_spool *l, const char *type, struct str raw,
                             struct err *err)
 {
@@ -108,8 +109,8 @@ static int extra_write_line(struct extra_spool *l, const char *type, struct str 
     return code;
 }
 
-/* Writes the items of a page into the scratch file. *done: the rest of the list is older than the
- * checkpoint. */
+/* Writes the items of a page into the scratch file. *done is set if the rest of the list is older
+ * than the checkpoint. */
 static int extra_take_page(struct extra_spool *l, const struct extra_source *source,
                            struct str body, bool *done, struct forge_fault *fault, struct err *err)
 {
@@ -150,7 +151,8 @@ static struct str extra_first_url(const struct extra_spool *l, const struct extr
     return url;
 }
 
-/* Reads one list of the forge to its end. A feature that is switched off has no items. */
+/* Reads one list of the forge to its end. A list of a feature that is switched off counts as
+ * empty. */
 static int extra_gather(struct extra_spool *l, const struct extra_source *source,
                         struct forge_fault *fault, struct err *err)
 {
@@ -181,8 +183,8 @@ static int extra_gather(struct extra_spool *l, const struct extra_source *source
 
 typedef int extra_line_fn(struct extra_spool *l, void *ctx, struct str line, struct err *err);
 
-/* Gives each() the lines of a reader, without their ends. ERR_CORRUPT: a line is longer than the
- * lines that weir writes. */
+/* Calls each() for every line of a reader, without the newline. ERR_CORRUPT: a line is longer than
+ * any line that weir writes. */
 static int extra_each_line(struct extra_spool *l, struct reader *from, extra_line_fn *each,
                            void *ctx, struct err *err)
 {
@@ -234,7 +236,8 @@ static bool extra_is_stored(const struct extra_spool *l, struct str line)
            bsearch(&hash, l->hashes.items, l->hashes.len, sizeof(hash), extra_hash_order) != NULL;
 }
 
-/* Copies a new line behind the others. `ctx` is the descriptor of the file that is put. */
+/* Writes a line that the object does not have yet to the file that is put. `ctx` is the descriptor
+ * of that file. */
 static int extra_copy_line(struct extra_spool *l, void *ctx, struct str line, struct err *err)
 {
     if (extra_is_stored(l, line))
@@ -245,7 +248,7 @@ static int extra_copy_line(struct extra_spool *l, void *ctx, struct str line, st
     return code == 0 ? file_write_all(*(int *)ctx, "\n", 1, err) : code;
 }
 
-/* Removes the lines from the scratch file that the object already has. */
+/* Removes the lines that the object already has from the scratch file. */
 static int extra_filter(struct extra_spool *l, struct err *err)
 {
     struct file_reader from;
@@ -265,7 +268,7 @@ static int extra_filter(struct extra_spool *l, struct err *err)
 
 /* --- storing --- */
 
-/* A reader that gives the bytes of one reader and then those of another. */
+/* A reader that returns the bytes of one reader, and after its end the bytes of another. */
 struct extra_joined {
     struct reader reader;
     struct reader *first, *second;
@@ -287,7 +290,7 @@ static int extra_joined_read(struct reader *r, void *to, size_t len, size_t *got
 
 static const struct reader_ops extra_joined_ops = {.read = extra_joined_read};
 
-/* Puts the object: its old lines, and the new ones behind them. */
+/* Puts the object: its old lines, followed by the new ones. */
 static int extra_put(struct extra_spool *l, struct str key, const struct object_info *old,
                      struct err *err)
 {
@@ -315,7 +318,7 @@ static int extra_put(struct extra_spool *l, struct str key, const struct object_
     return code;
 }
 
-/* Adds the gathered lines to the list's object. */
+/* Adds the collected lines to the list's object. */
 static int extra_store(struct extra_spool *l, struct err *err)
 {
     struct str key = extras_key(l->x, arena_fmt(l->x->arena, "%s.ndjson", l->list->name));
@@ -363,8 +366,8 @@ static int extra_line_assets(struct extra_spool *l, void *ctx, struct str line, 
     return extras_assets(l->x, data, r->fault, err);
 }
 
-/* Stores the files of all releases in the list, also of unchanged ones: a file that failed before
- * is tried again. */
+/* Stores the files of all releases in the list, including unchanged releases: if a file failed in
+ * an earlier sync, it is tried again. */
 static int extra_store_assets(struct extra_spool *l, struct forge_fault *fault, struct err *err)
 {
     struct extra_release ctx = {fault};

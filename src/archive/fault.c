@@ -1,11 +1,11 @@
-/* Failures of git servers as outcomes of the archive. */
+/* Turns failures of git servers into outcomes of the archive. */
 #include "archive/fault.h"
 
 #include "archive/pkt.h"
 
 #include <stdio.h>
 
-/* Statuses whose outcome does not follow from their first digit. */
+/* HTTP statuses whose outcome cannot be told from their first digit. */
 static const struct {
     int status;
     enum archive_code code;

@@ -17,11 +17,11 @@ struct fetch_fault {
 };
 
 /* The fault of an answer whose status is not 200; `body` is the beginning of its body. A status
- * alone never proves that a repository is gone: ARCHIVE_GONE stands for 404 and 410, and the caller
- * asks the forge's API before it believes that. */
+ * alone never proves that a repository is gone. For 404 and 410 the code is ARCHIVE_GONE, and the
+ * caller must then confirm it by asking the forge's API. */
 void fetch_fault_answer(struct fetch_fault *out, const struct client_response *head,
                         struct str body);
-/* The fault for a message in git's protocol by which the server refuses. */
+/* The fault for a refusal that the server has sent as a message of git's protocol. */
 void fetch_fault_words(struct fetch_fault *out, struct str words);
 /* The fault for an error code of the network. */
 void fetch_fault_network(struct fetch_fault *out, int code);

@@ -20,11 +20,11 @@
 
 enum {
     FETCH_GZIP_FROM = 1024,             /* a request of at least this many bytes is compressed */
-    FETCH_REFUSAL_MAX = 4096,           /* bytes that are read of the body of a refusal */
+    FETCH_REFUSAL_MAX = 4096,           /* how many bytes of a refusal's body are read */
     FETCH_REFUSAL_MS = 10 * MS_PER_S,   /* how long reading that body may take */
     FETCH_REFS_MAX = 512 * 1024 * 1024, /* most bytes of an answer that lists refs */
     FETCH_HEADERS_MAX = 8,
-    FETCH_LIST_WAIT_MS = 50, /* pause between two checks whether a large list may be read */
+    FETCH_LIST_WAIT_MS = 50, /* while another fetch holds a large list: pause between two checks */
     FETCH_URL_MAX = 2048,
 };
 
@@ -38,14 +38,14 @@ struct git_remote {
     uint64_t began_ms;
     bool has_large_list; /* this remote has set *o.large_list */
 
-    /* The exchange that is under way: */
+    /* The current exchange (one request and its answer): */
     struct arena arena; /* memory of the response's head */
     struct client_response head;
     char address[FETCH_URL_MAX + sizeof(INFO_REFS)];
     struct buf request;
     struct client_stream *stream;
     struct reader wire; /* reads the stream, and keeps the code of its errors */
-    int wire_code;      /* error of the network's side of the answer; 0: none */
+    int wire_code;      /* error of the connection while the answer was read; 0: none */
     struct pkt_in in;
 
     /* The pack, which the caller reads: */
@@ -69,14 +69,14 @@ static bool remote_may_connect(void *ctx, const struct sock_addr *addr)
     return r->o.allow_private || sock_addr_is_public(addr);
 }
 
-/* Whether a URL differs only in that http became https, on the same host. */
+/* Whether a URL has the same host as another one, and https instead of http. */
 static bool url_is_upgrade(const struct url *from, const struct url *to)
 {
     return str_ieq(from->scheme, STR("http")) && str_ieq(to->scheme, STR("https")) &&
            str_ieq(from->host, to->host) && url_port(from) == 80 && url_port(to) == 443;
 }
 
-/* G2: a redirect stays on the host that was asked for, or goes to the other host that is
+/* G2: a redirect must stay on the host of the first request, or lead to the other host that is
  * configured. It never leads from https to http. */
 static bool remote_may_redirect(void *ctx, const char *from_url, const char *to_url)
 {
@@ -117,7 +117,7 @@ static void remote_hang_up(struct git_remote *r)
     arena_reset(&r->arena);
 }
 
-/* The rest of the time for the whole conversation, in ms; at least 1. */
+/* The time that is left for all exchanges together, in ms; at least 1. */
 static uint64_t remote_time_left(const struct git_remote *r)
 {
     uint64_t spent = clock_mono_ms() - r->began_ms;
@@ -146,7 +146,7 @@ static size_t remote_headers(struct git_remote *r, struct http_header out[FETCH_
     return n;
 }
 
-/* Compresses the request. Returns false when it stays as it is. */
+/* Compresses the request. Returns false when the request stays uncompressed. */
 static bool remote_gzip(struct git_remote *r)
 {
     struct isal_zstream *z;
@@ -179,15 +179,15 @@ static bool remote_gzip(struct git_remote *r)
     return is_done;
 }
 
-/* Whether the server's words contain the token, in plain form or as HTTP Basic encodes it. */
+/* Whether the server's message contains the token, in plain form or as HTTP Basic encodes it. */
 static bool remote_is_told(const struct git_remote *r, struct str words)
 {
     return r->auth && (str_find(words, r->o.token) >= 0 ||
                        str_find(words, str_skip(str_z(r->auth), sizeof("Basic ") - 1)) >= 0);
 }
 
-/* Reads the beginning of a refusal's body, for the server's words. If the body cannot be read, only
- * the words are missing. */
+/* Reads the beginning of a refusal's body, which may have the server's message. If the body cannot
+ * be read, the message stays empty. */
 static int remote_refused(struct git_remote *r, struct fetch_fault *fault, struct err *err)
 {
     uint64_t until = clock_mono_ms() + FETCH_REFUSAL_MS;
@@ -205,7 +205,7 @@ static int remote_refused(struct git_remote *r, struct fetch_fault *fault, struc
                    fault->words[0] ? ": " : "", fault->words);
 }
 
-/* Judges the head of an answer. */
+/* Checks the status and the content type of an answer. */
 static int remote_judge(struct git_remote *r, struct str type, struct fetch_fault *fault,
                         struct err *err)
 {
@@ -223,8 +223,8 @@ static int remote_judge(struct git_remote *r, struct str type, struct fetch_faul
                    got.len ? arena_z(&r->arena, got) : "");
 }
 
-/* Sends a request to r->address. Afterwards r->in gives the packets of the answer. A request with a
- * body is a POST, which follows no redirects. */
+/* Sends a request to r->address. Afterwards the packets of the answer can be read from r->in. A
+ * request with a body is a POST, which follows no redirects. */
 static int remote_ask(struct git_remote *r, uint64_t body_max, struct fetch_fault *fault,
                       struct err *err)
 {
@@ -264,7 +264,7 @@ static int remote_ask(struct git_remote *r, uint64_t body_max, struct fetch_faul
     return code;
 }
 
-/* Finds the fault for a failure that has none yet. `text` is the text of the error. */
+/* Fills *fault for a failure that has no fault yet. `text` is the text of the error. */
 static void remote_find_fault(const struct git_remote *r, int code, struct str text,
                               struct fetch_fault *fault)
 {
@@ -278,8 +278,8 @@ static void remote_find_fault(const struct git_remote *r, int code, struct str t
     fault->http_status = r->head.status;
 }
 
-/* Fills *fault for a failure that has no fault yet, and returns the code. Words that contain the
- * token are removed. */
+/* Fills *fault for a failure that has no fault yet, and returns the code. A message that contains
+ * the token is replaced. */
 static int remote_fail(struct git_remote *r, int code, struct fetch_fault *fault, struct err *err)
 {
     struct str text = str_z(err ? err->text : NULL);
@@ -312,7 +312,7 @@ static int remote_drain(struct git_remote *r, struct err *err)
 
 /* --- refs --- */
 
-/* Waits until no other remote has a large list of refs. */
+/* Waits until no other remote holds a large list of refs. */
 static int remote_may_grow(void *ctx, struct err *err)
 {
     struct git_remote *r = ctx;
@@ -349,7 +349,7 @@ static int remote_ls_refs(struct git_remote *r, struct fetch_fault *fault, struc
     return code == 0 ? remote_drain(r, err) : code;
 }
 
-/* Later requests use the URL that has answered. */
+/* Takes the URL that has answered, after redirects, as the URL of all later requests. */
 static int remote_settle(struct git_remote *r, struct fetch_fault *fault, struct err *err)
 {
     struct str url = r->head.url;
@@ -468,7 +468,7 @@ int git_remote_fetch(struct git_remote *r, const struct git_fetch *f, struct rea
         remote_hang_up(r);
         return is_not_our_ref(code, fault) ? err_wrap(err, ERR_CONFLICT, "a ref has moved") : code;
     }
-    client_stream_expect(r->stream, 0, 0); /* G6: a server may take long before the pack begins */
+    client_stream_expect(r->stream, 0, 0); /* G6: a server may need long before its pack begins */
     band_reader_init(&r->band, &r->in, r->o.limits.pack_idle_ms);
     r->pack.ops = &ops;
     r->is_open = true;

@@ -1,14 +1,15 @@
-/* Talking to a git server over smart HTTP (gitprotocol-http): the refs of a repository, and a pack
- * of its objects as a reader. Nothing is stored here. docs/archive.md, "Fetching", has the rules.
+/* Conversation with a git server over smart HTTP (gitprotocol-http): reads the refs of a
+ * repository, and a pack of its objects. Nothing is stored here. docs/archive.md, "Fetching", has
+ * the rules.
  *
  *     git_remote_open()      GET info/refs, and with protocol version 2 also ls-refs
  *     git_remote_refs()      the refs of the server
  *     git_remote_fetch()     POST git-upload-pack: a pack; again for the next pack
  *     git_remote_close()
  *
- * The server is hostile. Every answer is limited in size and time, and memory is bounded: the
- * list of refs (refs.h) and about 0.6 MiB. Every failure becomes a struct fetch_fault, which tells
- * what an `.error` object needs.
+ * The server may be hostile. Every answer is limited in size and time. Memory is bounded: it holds
+ * the list of refs (refs.h) and about 0.6 MiB more. Every failure becomes a struct fetch_fault,
+ * which has the values for an `.error` object.
  *
  * A git_remote belongs to one thread at a time. */
 #ifndef ARCHIVE_FETCH_H
@@ -18,20 +19,22 @@
 #include "archive/fault.h"
 
 enum {
-    /* Most ids that one fetch asks for: git http-backend takes a body of 10 MB. */
+    /* Most ids that one fetch asks for. The limit exists because git http-backend accepts bodies of
+     * at most 10 MB. */
     GIT_WANTS_MAX = 100 * 1000,
     GIT_HAVES_MAX = 20 * 1000,
-    GIT_REFRESH_MAX = 3, /* most times that refs may change between listing and fetching */
+    /* How often refs may change between listing and fetching before weir gives up. */
+    GIT_REFRESH_MAX = 3,
     GIT_REDIRECTS_MAX = 3,
 };
 
-/* A 0 stands for the default, which each comment names. */
+/* Limits of one conversation. A value of 0 means the default, which each comment names last. */
 struct fetch_limits {
     uint64_t idle_ms; /* longest time without any byte; 60 s */
     /* Longest time without a byte of the pack, even if other packets come; 15 min. */
     uint64_t pack_idle_ms;
-    /* An answer fails if its average over `slow_ms` is slower than this. A pack is measured from
-     * its first byte on. 1 KiB/s over 5 min. */
+    /* An answer fails if its average speed over `slow_ms` is lower than this. The speed of a pack
+     * is measured from its first byte on. Default: 1 KiB/s over 5 min. */
     uint64_t slow_bytes_per_s;
     uint64_t slow_ms;
     uint64_t total_ms; /* from git_remote_open() to the last byte; 12 h */
@@ -41,31 +44,34 @@ struct fetch_limits {
 /* Strings are borrowed until the close. */
 struct git_remote_options {
     /* Borrowed until the close. It must use no proxy (client_options.direct): behind a proxy weir
-     * could not check the addresses that are connected to. */
+     * could not check the addresses to which it connects. */
     struct client *client;
-    const char *url;              /* of the repository, as `git clone` accepts it */
-    struct str token_user, token; /* sent as HTTP Basic to the host of `url` alone; empty: none */
-    /* Set if an administrator has configured the hosts of `url` and `same_host`: they may be on
-     * loopback or in a private network. Otherwise only public addresses are connected to
+    const char *url; /* URL of the repository, as `git clone` accepts it */
+    /* Sent as HTTP Basic, and only to the host of `url`; empty: none. */
+    struct str token_user, token;
+    /* Set if an administrator has configured the hosts of `url` and `same_host`. Then these hosts
+     * may have loopback or private addresses. Otherwise weir connects only to public addresses
      * (http/hosts.h). */
     bool allow_private;
     struct str same_host; /* another host[:port] that redirects may lead to; empty: none */
     struct fetch_limits limits;
     const _Atomic(bool) *cancel; /* may be NULL */
-    /* Shared by all remotes of a process, and false at first: only one remote at a time has a large
-     * list of refs (refs.h), and the others wait. NULL: a remote never waits for others. */
+    /* A flag that all remotes of a process share; false at first. With it only one remote at a time
+     * holds a large list of refs (refs.h), and the others wait. NULL: a remote never waits for
+     * others. */
     _Atomic(bool) *large_list;
 };
 
 struct git_remote;
 
-/* Reads the refs of a repository; they are sorted. A repository without refs is a success. When the
- * call fails, *fault says why; for ERR_CANCELED its code is ARCHIVE_OK. */
+/* Reads the refs of a repository and sorts them. A repository without refs is a success. When the
+ * call fails, *fault has the reason; for ERR_CANCELED the code in *fault is ARCHIVE_OK. */
 int git_remote_open(struct git_remote **out, const struct git_remote_options *o,
                     struct fetch_fault *fault, struct err *err) MUST_CHECK;
 void git_remote_close(struct git_remote *r); /* NULL is fine; also closes an open pack */
 
-const struct git_refs *git_remote_refs(const struct git_remote *r); /* until refresh or close */
+/* Valid until the next refresh, or the close. */
+const struct git_refs *git_remote_refs(const struct git_remote *r);
 /* The URL that answered after redirects. If it differs from the URL that was asked for, the forge
  * has renamed the repository. */
 struct str git_remote_url(const struct git_remote *r);
@@ -74,8 +80,9 @@ bool git_remote_is_v2(const struct git_remote *r);
 /* Reads the refs again, after git_remote_fetch() has returned ERR_CONFLICT. */
 int git_remote_refresh(struct git_remote *r, struct fetch_fault *fault, struct err *err) MUST_CHECK;
 
-/* Asks for a pack. *pack gives the bytes of the pack, as the server sends them; it ends when the
- * server's answer has ended well. The caller closes the reader before any other call.
+/* Asks for a pack. *pack reads the bytes of the pack as the server sends them. It reports its end
+ * only when the server's answer has ended as it should. The caller closes the reader before any
+ * other call.
  *
  * `f` has at most GIT_WANTS_MAX wants. A repository with more wants takes several fetches; the
  * wants of earlier fetches are haves of later ones (bundle.h, bundle_wants_init()). Only the first
@@ -86,8 +93,8 @@ int git_remote_refresh(struct git_remote *r, struct fetch_fault *fault, struct e
  * git_remote_open(). */
 int git_remote_fetch(struct git_remote *r, const struct git_fetch *f, struct reader **pack,
                      struct fetch_fault *fault, struct err *err) MUST_CHECK;
-/* Why the pack's reader failed. NULL: the reader did not fail, so the failure is in the code that
- * reads from it. */
+/* The reason why the pack's reader failed. NULL: the reader did not fail, so the failure is in the
+ * code that reads from it. */
 const struct fetch_fault *git_remote_fault(const struct git_remote *r);
 
 #endif

@@ -152,7 +152,7 @@ int forge_ask_object(struct forge_session *s, struct arena *a, struct str path,
 
 /* --- accounts --- */
 
-/* Keeps the account for the listing that follows. */
+/* Remembers the account, so that a listing that follows need not ask for it again. */
 static void forge_remember(struct forge_session *s, struct str login, const struct forge_account *c)
 {
     s->account = (struct forge_account){.id = arena_str(&s->arena, c->id),
@@ -225,8 +225,8 @@ void forge_walk_release(struct forge_walk *w)
     vec_release(&w->seen);
 }
 
-/* Counts a page that is about to be asked for. Fails if it was asked for before, or if there are
- * too many pages. */
+/* Counts a page that weir is about to request. Fails if weir has requested the page before, or if
+ * there are too many pages. */
 static int forge_walk_enter(struct forge_walk *w, struct forge_fault *fault, struct err *err)
 {
     uint64_t hash = hash_xxh3(w->next, 0);
@@ -243,8 +243,9 @@ static int forge_walk_enter(struct forge_walk *w, struct forge_fault *fault, str
     return 0;
 }
 
-/* The URL behind an unchanged page. GitHub sends no Link with 304. Behind a page that was full
- * there may be a new page, so that page is asked for. */
+/* The URL of the page that follows an unchanged page. GitHub sends no Link with 304. If no next
+ * page is known but the unchanged page was full, a new page may follow it, so weir asks for that
+ * page. */
 static int forge_next_unchanged(struct forge_walk *w, const struct forge_page *known,
                                 struct str known_next, struct buf *next)
 {
@@ -293,7 +294,7 @@ int forge_walk_step(struct forge_walk *w, const struct forge_page *known, struct
     if (code < 0)
         return code;
     code = forge_ask(w->session, &a, &ask, &answer, &met, err);
-    /* Page 1 was there, so the list exists but is incomplete. */
+    /* Page 1 was found, so the list exists, but it is incomplete. */
     if (code == ERR_NOT_FOUND && w->page > 1)
         code = forge_fail(&met, ARCHIVE_PROTOCOL, err, "page %u of a list is not found",
                           (unsigned)w->page);
@@ -332,7 +333,7 @@ struct forge_lister {
     VEC(struct forge_page) pages;
 };
 
-/* Gives the repositories of a page to each(). */
+/* Calls each() for the repositories of a page. */
 static int forge_list_page(struct forge_lister *l, struct str body, struct forge_page *page,
                            struct forge_fault *fault, struct err *err)
 {
@@ -362,14 +363,15 @@ static int forge_list_page(struct forge_lister *l, struct str body, struct forge
     }
     if (code == 0 && scan_end(&scan, err) < 0)
         code = forge_malformed(fault, ERR_PARSE, err);
-    /* The page is always read anew: with 304 the refused entries could not be counted. */
+    /* Without an ETag the page is read in full each time. An answer 304 would not allow to count
+     * the refused entries. */
     if (refused)
         page->etag = STR_EMPTY;
     arena_release(&a);
     return code;
 }
 
-/* Whether all pages are unchanged. An empty page behind them is no change. */
+/* Whether all pages are unchanged. A further empty page at the end is not a change. */
 static bool forge_list_unchanged(const struct forge_lister *l, size_t known_count)
 {
     size_t count = l->pages.len;
@@ -407,8 +409,8 @@ static int forge_list_pages(struct forge_lister *l, struct forge_walk *w,
     return code;
 }
 
-/* Finds the URL of the first page. If that would need a question to the forge, the known URL is
- * used. */
+/* Finds the URL of the first page. Uses the URL of the last listing if the path would need a
+ * request to the forge. */
 static int forge_list_first(struct forge_session *s, struct arena *a, struct str login,
                             struct forge_known known, struct buf *out, struct forge_fault *fault,
                             struct err *err)

@@ -1,8 +1,12 @@
-/* One question to a forge's API: seat and token, the request, and the judgement of its answer.
+/* One question to a forge's API: takes a seat and a token (quota.h), sends the request, and
+ * interprets the answer.
  *
- * A question is asked again, with another token or after a pause, when its token was refused or
- * rests, when the server had a fault (three times), and when a redirect stays on the API's origin
- * (three times). Every other answer ends the question. */
+ * A question may take several requests. weir asks again in these cases:
+ * - the token was refused or must rest: with another token, or after a pause;
+ * - the server failed: up to three times;
+ * - a redirect stays on the API's origin: up to three times.
+ *
+ * Every other answer ends the question. */
 #include "archive/forge_int.h"
 #include "archive/link.h"
 
@@ -17,14 +21,14 @@ enum {
     FORGE_TRIES = 3,
     FORGE_REDIRECTS = 3,
     FORGE_HEADERS_MAX = 6,
-    /* The longest rest of a token or host that a question waits for. */
+    /* The longest rest of a token or host for whose end a question waits. */
     FORGE_PAUSE_MAX_MS = 10 * MS_PER_S,
-    FORGE_WAITS_MAX_MS = 60 * MS_PER_S, /* the longest that one question waits in all */
+    FORGE_WAITS_MAX_MS = 60 * MS_PER_S, /* most time that one question waits in all */
     FORGE_SLICE_MS = 50,                /* how often `cancel` is checked during a wait */
     FORGE_WORDS_MAX = 256,
 };
 
-/* One question, with its tries so far. */
+/* One question, and the state of its requests so far. */
 struct forge_trip {
     struct forge_session *session;
     struct arena *arena;
@@ -32,7 +36,7 @@ struct forge_trip {
     struct forge_fault *fault;
     struct buf url;
     struct quota_take take;
-    const struct forge_token *token; /* NULL: the request is sent without one */
+    const struct forge_token *token; /* NULL: the request is sent without a token */
     struct client_response response;
     unsigned faults, redirects;
     uint64_t waited_ms;
@@ -74,8 +78,8 @@ int forge_malformed(struct forge_fault *fault, int code, struct err *err)
 
 /* --- waiting --- */
 
-/* Waits, and checks the session's `cancel` meanwhile. ERR_BUSY: the question has waited too
- * long. */
+/* Waits, and meanwhile checks the session's `cancel`. ERR_BUSY: the question has waited too long in
+ * all. */
 static int forge_wait(struct forge_trip *t, uint64_t ms, struct err *err)
 {
     const _Atomic(bool) *cancel = t->session->cancel;
@@ -94,7 +98,7 @@ static int forge_wait(struct forge_trip *t, uint64_t ms, struct err *err)
 
 /* --- seat and token --- */
 
-/* Fills the fault of a host that rests. */
+/* Fills the fault for a host that rests. */
 static int forge_resting(struct forge_trip *t, int64_t until_ms, struct err *err)
 {
     t->fault->rests_until_ms = until_ms;
@@ -104,7 +108,8 @@ static int forge_resting(struct forge_trip *t, int64_t until_ms, struct err *err
                       (long long)((until_ms - clock_wall_ms()) / MS_PER_S));
 }
 
-/* Asks the quota once. If every token is dead, requests are sent without one. */
+/* Asks the quota once for a seat and a token. If every token is dead, requests are sent without a
+ * token. */
 static int forge_take_once(struct forge_trip *t, struct err *err)
 {
     struct forge_session *s = t->session;
@@ -171,8 +176,8 @@ static bool forge_may_connect(void *ctx, const struct sock_addr *addr)
     return t->session->entry->forge.allow_private || (ip_of(ip, addr) && ip_is_public(ip));
 }
 
-/* Writes the headers of a request. `value` is the memory of the token's header, and must live until
- * the request is sent. */
+/* Writes the headers of a request. `value` holds the text of the token's header, and must live
+ * until the request is sent. */
 static size_t forge_headers(const struct forge_trip *t, struct buf *value,
                             struct http_header out[FORGE_HEADERS_MAX])
 {
@@ -229,7 +234,7 @@ static int64_t forge_header_number(const struct forge_trip *t, const char *prefi
     return text.p && str_i64(text, &value) == 0 && value >= 0 ? value : -1;
 }
 
-/* The server's time, or ours if the answer has no date. */
+/* The server's time, or the local time if the answer has no date. */
 static int64_t forge_date_ms(const struct forge_trip *t)
 {
     int64_t date;
@@ -238,7 +243,8 @@ static int64_t forge_date_ms(const struct forge_trip *t)
                                                                              : clock_wall_ms();
 }
 
-/* Reads the quota from the answer's headers. Only the limit of ordinary requests is used. */
+/* Reads the quota from the answer's headers. Only the quota of ordinary requests counts; other
+ * kinds are ignored. */
 static struct quota_note forge_read_quota(const struct forge_trip *t)
 {
     const char *prefix = t->session->row->quota_prefix;
@@ -260,7 +266,7 @@ static struct quota_note forge_read_quota(const struct forge_trip *t)
     return n;
 }
 
-/* A copy of the server's words on one line; empty if they contain the token. */
+/* A copy of the server's message on one line; empty if it contains the token. */
 static struct str forge_words(const struct forge_trip *t, struct str text)
 {
     struct buf out = BUF_INIT(FORGE_WORDS_MAX + 1);
@@ -290,7 +296,8 @@ static const struct forge_field forge_message_rows[] = {
 };
 static const struct forge_fields forge_message_fields = FORGE_FIELDS(forge_message_rows);
 
-/* Reads the message of an answer that is an error. Answers that are not JSON have none. */
+/* Reads the message of an answer that reports an error. An answer that is not JSON has no
+ * message. */
 static void forge_read_message(struct forge_trip *t)
 {
     struct arena a = ARENA_INIT(64 * KIB);
@@ -320,7 +327,8 @@ static bool forge_words_have(const struct forge_trip *t, const char *part)
 
 /* --- the judgement --- */
 
-/* The forge asks for a pause: the token rests, and the question is asked again with another. */
+/* The forge asks for a pause: the token rests, and the question is asked again with another
+ * token. */
 static int forge_judge_rate(struct forge_trip *t, struct err *err)
 {
     struct forge_session *s = t->session;
@@ -338,7 +346,7 @@ static int forge_judge_rate(struct forge_trip *t, struct err *err)
     return ERR_AGAIN;
 }
 
-/* The forge does not want the token. A token that is refused everywhere is set aside. */
+/* The forge refuses the token. A token that is refused at another URL too is marked as dead. */
 static int forge_judge_401(struct forge_trip *t, struct err *err)
 {
     struct forge_session *s = t->session;
@@ -387,8 +395,8 @@ static int forge_judge_403(struct forge_trip *t, const struct quota_note *quota,
                       STR_ARG(t->fault->words));
 }
 
-/* The server failed, or did not answer. `code` is returned to the caller if this was the last
- * try. */
+/* The server failed, or did not answer. `code` is returned if this was the last request of the
+ * question. */
 static int forge_judge_fault(struct forge_trip *t, int code, struct err *err)
 {
     uint64_t pause = (uint64_t)t->fault->retry_after_s * MS_PER_S;
@@ -424,8 +432,9 @@ static int forge_judge_redirect(struct forge_trip *t, struct err *err)
     return code;
 }
 
-/* The forge shows no such thing. A host whose tokens are all dead is asked without one, and forges
- * hide what is private from strangers, so its answer does not prove that the thing is gone. */
+/* The forge does not show the thing. If all tokens of the host are dead, the request had no token.
+ * Forges hide private things from anonymous clients, so such an answer does not prove that the
+ * thing is gone. */
 static int forge_judge_404(struct forge_trip *t, struct err *err)
 {
     if (!t->token && t->session->entry->tokens.len)
@@ -435,7 +444,8 @@ static int forge_judge_404(struct forge_trip *t, struct err *err)
                       STR_ARG(t->fault->words));
 }
 
-/* Judges an answer that is not 200 or 304. Returns ERR_AGAIN when the question is asked again. */
+/* Handles an answer that is not 200 or 304. Returns ERR_AGAIN when the question is to be asked
+ * again. */
 static int forge_judge(struct forge_trip *t, const struct quota_note *quota, struct err *err)
 {
     int status = t->response.status;
@@ -463,7 +473,7 @@ static int forge_judge(struct forge_trip *t, const struct quota_note *quota, str
                       STR_ARG(t->fault->words));
 }
 
-/* Judges a call that brought no whole answer. */
+/* Handles a request that got no complete answer. */
 static int forge_judge_call(struct forge_trip *t, int code, struct err *err)
 {
     struct err why = *err;
@@ -481,7 +491,7 @@ static int forge_judge_call(struct forge_trip *t, int code, struct err *err)
 
 /* --- the question --- */
 
-/* Sends the question once. ERR_AGAIN: it is asked again. */
+/* Sends one request of the question. ERR_AGAIN: the question is to be asked again. */
 static int forge_try(struct forge_trip *t, struct err *err)
 {
     struct forge_session *s = t->session;

@@ -10,7 +10,8 @@ static const struct forge_field gist_rows[] = {
 };
 static const struct forge_fields gist_fields = FORGE_FIELDS(gist_rows);
 
-/* Whether the gist may be fetched: from the forge's own origin, or from its host for gists. */
+/* Whether the gist may be fetched: its URL must be on the forge's own origin, or on the forge's
+ * host for gists. */
 static bool gist_may_be_fetched(const struct forge *f, struct arena *a, struct forge_gist *g)
 {
     if (link_same_origin(g->url, f->git))

@@ -53,7 +53,7 @@ void forge_git_end(struct forge_session *s, struct forge_seat *seat)
     seat->id[0] = '\0';
 }
 
-/* Whether a token can be used for git now. A token whose REST requests are used up can. */
+/* Whether a token can be used for git now. It can even if no REST requests are left for it. */
 static bool forge_git_usable(const struct quota_state *t)
 {
     return !t->dead_ms;

@@ -67,7 +67,7 @@ static int gitea_account_by_id(struct forge_session *s, struct arena *a, struct 
     return code;
 }
 
-/* Gitea serves organisations at the path of users too. */
+/* Gitea also answers for organisations at the path of users. */
 static int gitea_account(struct forge_session *s, struct arena *a, struct str login,
                          const struct forge_account *known, struct forge_account *out,
                          struct forge_fault *fault, struct err *err)

@@ -30,7 +30,7 @@ static const struct forge_field github_account_rows[] = {
 };
 static const struct forge_fields github_account_fields = FORGE_FIELDS(github_account_rows);
 
-/* The path with the login serves users and organisations alike. */
+/* Both users and organisations are found at the path with the login. */
 static int github_account(struct forge_session *s, struct arena *a, struct str login,
                           const struct forge_account *known, struct forge_account *out,
                           struct forge_fault *fault, struct err *err)
@@ -41,7 +41,7 @@ static int github_account(struct forge_session *s, struct arena *a, struct str l
     return forge_ask_object(s, a, path, &github_account_fields, out, fault, err);
 }
 
-/* The order by name is stable, so that unchanged pages keep their ETags. */
+/* Sorting by name keeps the order stable, so unchanged pages keep their ETags. */
 static int github_list_path(struct forge_session *s, struct arena *a, struct str login,
                             struct buf *out, struct forge_fault *fault, struct err *err)
 {
@@ -54,8 +54,8 @@ static int github_list_path(struct forge_session *s, struct arena *a, struct str
 static const char *const github_members[] = {"/orgs/%s/members?per_page=100", NULL};
 static const char *const github_member_keys[] = {"login"};
 
-/* Lists with a checkpoint are sorted by creation: an item that changes meanwhile does not shift
- * others to pages that were read already. */
+/* Lists with a checkpoint are sorted by creation. So an item that changes meanwhile does not shift
+ * other items to pages that were read already. */
 static const struct extra_list github_lists[] = {
     {"issues",
      {{"issue", "/repos/{owner}/{repo}/issues?state=all&sort=created&direction=asc&per_page=100",

@@ -24,13 +24,13 @@ enum forge_field_kind {
     FORGE_FIELD_THERE,   /* bool: whether there is a value other than null */
 };
 
-/* A field of a JSON object, and the member that its value goes to. `path` is a key, or
+/* A field of a JSON object, and the struct member that gets its value. `path` is a key, or
  * "key.key". */
 struct forge_field {
     const char *path;
     enum forge_field_kind kind;
     size_t offset;
-    bool required; /* an object without a text here is malformed */
+    bool required; /* an object without this text is malformed */
     const char *word;
 };
 
@@ -48,15 +48,16 @@ struct forge_kind_row {
     const char *accept;                   /* media type of answers */
     const char *version_header, *version; /* a header of every request; NULL: there is none */
     unsigned per_page;
-    /* How a token is sent: the header, and the text before the token in its value. */
+    /* The header that carries a token, and the text before the token in its value. */
     const char *token_header, *token_before;
-    const char *git_user; /* user of HTTP Basic for git */
-    const char *probe;    /* a path that answers 401 only if the token is dead */
-    /* Beginning of the names of the headers with the quota; NULL: the forge has no such headers. */
+    const char *git_user; /* user name of HTTP Basic for git */
+    const char *probe;    /* path that is answered with 401 only if the token is dead */
+    /* Common beginning of the names of the headers with the quota; NULL: the forge has no such
+     * headers. */
     const char *quota_prefix;
     bool sees_pushes;
     struct forge_fields repo;
-    /* Looks an account up: by its login if known->id is empty, else by its number. */
+    /* Finds an account: by its login if known->id is empty, otherwise by its number. */
     int (*account)(struct forge_session *s, struct arena *a, struct str login,
                    const struct forge_account *known, struct forge_account *out,
                    struct forge_fault *fault, struct err *err);
@@ -64,9 +65,10 @@ struct forge_kind_row {
     int (*list_path)(struct forge_session *s, struct arena *a, struct str login, struct buf *out,
                      struct forge_fault *fault, struct err *err);
     const char *repo_path; /* path of a repository; %s stands for its id */
-    /* Paths of lists with logins of an organisation; %s stands for its name. Ended by NULL. */
+    /* Paths of the lists that have the logins of an organisation's members; %s stands for the
+     * organisation's name. Ended by NULL. */
     const char *const *members;
-    const char *const *member_keys; /* the JSON key of the login, for each of the paths */
+    const char *const *member_keys; /* for each of the paths: the JSON key of the login */
     const struct extra_list *lists; /* lists of a repository that are saved as JSON lines */
     size_t list_count;
     /* Path of the gists of an account; %s stands for the login. NULL: the forge has no gists. */
@@ -82,13 +84,13 @@ struct forge_token {
     struct str secret; /* owned by the entry */
 };
 
-/* A known forge. An entry never changes; a change of the forge makes a new entry. */
+/* A known forge. An entry never changes: when the forge changes, a new entry replaces it. */
 struct forge_entry {
     atomic_int refs;
     struct forge forge; /* strings are in `arena` */
     struct arena arena;
     VEC(struct forge_token) tokens;
-    /* The last answer of forges_rests(), and the time of the question (clock_mono_ms()). */
+    /* The last answer of forges_rests(), and when it was read from the store (clock_mono_ms()). */
     _Atomic(int64_t) rests_until_ms;
     _Atomic(uint64_t) asked_ms;
 };
@@ -106,9 +108,9 @@ struct forges {
     struct reload reload;
     struct mutex lock; /* class "archive.forges"; guards the vectors and `busy` */
     struct cond idle;
-    bool busy;                        /* a thread changes or loads the forges */
-    VEC(struct forge_entry *) fixed;  /* built in, or of the configuration file */
-    VEC(struct forge_entry *) stored; /* of the store */
+    bool busy;                        /* a thread is changing or loading the forges */
+    VEC(struct forge_entry *) fixed;  /* built-in forge and forges of the configuration file */
+    VEC(struct forge_entry *) stored; /* forges of the store */
 };
 /* The entry that is used for the host, with a reference; NULL: the host is not known. */
 struct forge_entry *forges_get(struct forges *f, struct str host);
@@ -124,7 +126,7 @@ struct str forges_seal_owner(struct arena *a, struct str host, struct str id);
 struct str forges_token_id(struct forges *f, struct arena *a, struct str host, struct str token);
 /* Whether a text can be a token: printable, without blanks, and not too long. */
 bool forges_token_ok(struct str token);
-/* Checks a forge, and fills in the missing values. Strings that are made are in the arena. */
+/* Checks a forge, and fills in the missing values. New strings are in the arena. */
 int forges_complete(struct forge *f, struct arena *a, struct err *err) MUST_CHECK;
 /* Reads the forges of the configuration file, and adds the built-in one. */
 int forges_add_fixed(struct forges *f, const struct conf *conf, struct err *err) MUST_CHECK;
@@ -137,13 +139,13 @@ struct forge_session {
     const struct forge_kind_row *row;
     const _Atomic(bool) *cancel;
     struct arena arena; /* memory of `account` */
-    /* The account that was looked up last; `login` is as the caller wrote it. */
+    /* The account that was found last; `login` is spelled as the caller wrote it. */
     struct forge_account account;
     struct str *token_ids; /* ids of all tokens, in the arena */
     unsigned requests;
 };
 
-/* One question to the API. */
+/* One question to the API (forge_call.c). */
 struct forge_ask {
     struct str url;     /* a path below the API's base, or a URL on its origin */
     struct str etag;    /* for If-None-Match; may be empty */
@@ -154,29 +156,29 @@ struct forge_ask {
 struct forge_answer {
     int status;
     struct str etag, link, url;
-    int64_t date_ms; /* the server's time, or ours if the answer has no date */
+    int64_t date_ms; /* the server's time, or the local time if the answer has no date */
 };
 int forge_ask(struct forge_session *s, struct arena *a, const struct forge_ask *q,
               struct forge_answer *out, struct forge_fault *fault, struct err *err) MUST_CHECK;
 
-/* Fills the fault and `err`, and returns the code of base/err.h that belongs to it. */
+/* Fills the fault and `err`, and returns the code of base/err.h for the outcome. */
 int forge_fail(struct forge_fault *fault, enum archive_code code, struct err *err, const char *fmt,
                ...) PRINTF_LIKE(4, 5);
 /* Sets the outcome ARCHIVE_PROTOCOL: the answer is malformed. `err` says in which way. */
 int forge_malformed(struct forge_fault *fault, int code, struct err *err);
 /* Appends a URL: `path` below the API's base, or `path` itself if it is a URL. */
 void forge_url(const struct forge_session *s, struct str path, struct buf *out);
-/* Formats a path of a row with a value for %s, which is percent-encoded. */
+/* Formats the path of a table row: puts the percent-encoded value in the place of %s. */
 struct str forge_path(struct arena *a, const char *format, struct str value);
 
-/* Reads an object by its fields into `out`. Texts are in the arena. */
+/* Reads the fields of a JSON object into `out`. Texts are in the arena. */
 void forge_read_object(struct scan *s, struct arena *a, const struct forge_fields *fields,
                        void *out);
-/* Reads a repository; the scanner stands before its object. ERR_INVALID: its name cannot be
- * stored. */
+/* Reads a repository, whose object begins at the scanner's position. ERR_INVALID: its name cannot
+ * be part of a key. */
 int forge_read_repo(struct scan *s, struct arena *a, const struct forge *f,
                     const struct forge_kind_row *row, struct forge_repo *out) MUST_CHECK;
-/* Asks for an object and reads it by its fields. */
+/* Asks for a JSON object and reads its fields. */
 int forge_ask_object(struct forge_session *s, struct arena *a, struct str path,
                      const struct forge_fields *fields, void *out, struct forge_fault *fault,
                      struct err *err) MUST_CHECK;
@@ -193,8 +195,8 @@ struct forge_walk {
 void forge_walk_init(struct forge_walk *w, struct forge_session *s, struct arena *a,
                      struct str first);
 void forge_walk_release(struct forge_walk *w);
-/* Asks for the next page, with the ETag of `known`. `known_next` is the URL of the page behind it
- * in the last listing; it is used when an answer 304 has no Link. */
+/* Asks for the next page, with the ETag of `known`. `known_next` is the URL of the page that came
+ * after it in the last listing. It is used when an answer 304 has no Link. */
 int forge_walk_step(struct forge_walk *w, const struct forge_page *known, struct str known_next,
                     struct buf *body, struct forge_page *page, struct forge_fault *fault,
                     struct err *err) MUST_CHECK;

@@ -1,4 +1,4 @@
-/* Reads the JSON of forges by tables of fields. Fields that no table names are skipped. */
+/* Reads the JSON of forges by tables of fields. Fields that are in no table are skipped. */
 #include "archive/forge_int.h"
 #include "archive/link.h"
 #include "archive/names.h"
@@ -142,8 +142,9 @@ void forge_read_object(struct scan *s, struct arena *a, const struct forge_field
 
 /* --- repositories --- */
 
-/* Decides from where the repository is fetched. When an administrator has given the base of git
- * URLs it is used; else the API's clone URL must be on the forge's own origin. */
+/* Decides from which URL the repository is fetched. If an administrator has given the base of git
+ * URLs, the URL is made from that base. Otherwise the API's clone URL is used, which must be on the
+ * forge's own origin. */
 static void forge_judge_clone_url(struct forge_repo *r, struct arena *a, const struct forge *f)
 {
     if (f->git_given || !r->clone_url.len)

@@ -1,4 +1,4 @@
-/* The forges that weir knows: opening, finding, listing, and their states. */
+/* The forges that weir knows: opens, finds and lists them, and reads their states. */
 #include "archive/forges.h"
 #include "archive/forge_int.h"
 
@@ -10,7 +10,7 @@
 enum {
     FORGES_CONNECT_MS = 10 * MS_PER_S,
     FORGES_CALL_MS = 60 * MS_PER_S,
-    FORGES_LOOK_MS = MS_PER_S, /* how old an answer of forges_rests() may be */
+    FORGES_LOOK_MS = MS_PER_S, /* an answer of forges_rests() may be this old */
 };
 
 /* --- entries --- */
@@ -171,8 +171,8 @@ static struct forge_entry *forge_entry_among(struct forge_entry *const *items, s
     return NULL;
 }
 
-/* Finds the entry that is used for a host: the configuration file's, else the store's, else the
- * built-in one. */
+/* Finds the entry for a host. An entry of the configuration file comes first, then one of the
+ * store, then the built-in one. */
 static struct forge_entry *forges_get_locked(struct forges *f, struct str host)
 {
     struct forge_entry *fixed = forge_entry_among(f->fixed.items, f->fixed.len, host);
@@ -244,7 +244,7 @@ int forges_list(struct forges *f, struct arena *a, struct forge **out, size_t *c
 
 /* --- how they stand --- */
 
-/* Computes from the states when the next request can be made. */
+/* Computes the time at which the next request can be sent. */
 static int64_t forge_state_until(const struct forge_state *s)
 {
     int64_t soonest = INT64_MAX;

@@ -1,17 +1,18 @@
-/* The forges that weir knows, and their tokens. github.com is known from the start. Others are in
- * the configuration file (group `forges`), or were added while weir ran; those are in configDB, so
- * every weir of one store knows them:
+/* The forges that weir knows, and their tokens. github.com is known from the start. Other forges
+ * are in the configuration file (group `forges`), or were added while weir ran. Added forges are in
+ * configDB, so every weir process on the same store knows them:
  *
  *   forges                set of hosts
  *   forge:<host>          hash: kind, api, git, bucket, wants
- *   forge_tokens:<host>   hash: id of a token -> the sealed token
+ *   forge_tokens:<host>   hash: id of a token -> the encrypted token
  *
- * A host of the configuration file wins over a stored one, and both win over the built-in
- * github.com. Tokens are sealed with the data folder's key file (route/seal.h). The id of a token
- * is computed from the key file and the token, so it is the same on every weir and tells nothing
- * about the token. A change that was made through another weir is seen when its message arrives.
+ * If a host is in the configuration file, its entry in the store is ignored. Both replace the
+ * built-in github.com. Tokens are encrypted with the key file of the data folder (route/seal.h).
+ * The id of a token is computed from the key file and the token. So the id is the same in every
+ * weir process, and the token cannot be guessed from it. A change that was made in another process
+ * takes effect here when its message arrives.
  *
- * A host that an administrator has named may be on loopback or private addresses; the built-in
+ * A host that an administrator has named may have loopback or private addresses; the built-in
  * github.com may not. Tokens leave this module only in a session's requests. Any thread may call
  * these functions. */
 #ifndef ARCHIVE_FORGES_H
@@ -27,9 +28,10 @@ struct forges_options {
     const char *key_file;    /* must exist */
     const struct conf *conf; /* for the group `forges`; NULL: no such group */
     const char *ca_file;     /* certificates of the forges' servers; NULL: the system's */
-    /* Of one request, from its beginning to the last byte; at most 60 s. 0: 60 s. */
+    /* Limit for one request, from its beginning to the last byte of the answer; at most 60 s. 0: 60
+     * s. */
     uint64_t timeout_ms;
-    unsigned rate; /* requests a second of one token; 0: QUOTA_RATE_PER_S */
+    unsigned rate; /* most requests a second with one token; 0: QUOTA_RATE_PER_S */
     const struct log *log;
 };
 
@@ -43,13 +45,13 @@ struct quota *forges_quota(struct forges *f);
 struct forge_change {
     struct str host, api, git, bucket;
     bool has_kind, has_wants;
-    enum forge_kind kind; /* a new host that is not github.com needs has_kind */
+    enum forge_kind kind; /* must be given for a new host, except for github.com */
     struct forge_wants wants;
     const struct str *tokens; /* tokens to add */
     size_t token_count;
 };
-/* Adds a forge, or changes a stored one. The change is durable when this returns 0. *was_new: the
- * host was not stored before. ERR_INVALID: a value is not valid, or the host is in the
+/* Adds a forge, or changes a stored one. The change is durable when this returns 0. *was_new is set
+ * if the host was not stored before. ERR_INVALID: a value is not valid, or the host is in the
  * configuration file. */
 int forges_set(struct forges *f, const struct forge_change *c, bool *was_new,
                struct err *err) MUST_CHECK;
@@ -68,10 +70,10 @@ int forges_find(struct forges *f, struct arena *a, struct str host, struct forge
 int forges_list(struct forges *f, struct arena *a, struct forge **out, size_t *count,
                 struct err *err) MUST_CHECK;
 
-/* State of a host and its tokens: rests and quotas. */
+/* State of a host and its tokens: until when they rest, and their quotas. */
 struct forge_state {
     struct quota_state host;
-    /* In the arena; if the host has no live token, the last state is that of requests without a
+    /* In the arena. If the host has no live token, the last item is the state of requests without a
      * token. */
     struct quota_state *tokens;
     size_t token_count;
@@ -79,8 +81,9 @@ struct forge_state {
 };
 int forges_state(struct forges *f, struct arena *a, struct str host, struct forge_state *out,
                  struct err *err) MUST_CHECK;
-/* Whether the host rests, for the runners. *until_ms is as in struct forge_state. The call is
- * cheap, because its answer is up to a second old. ERR_NOT_FOUND: weir does not know the host. */
+/* For the runners: the time until which no request can be sent to the host. *until_ms is as in
+ * struct forge_state. The call is cheap, because it may return an answer that is up to a second
+ * old. ERR_NOT_FOUND: weir does not know the host. */
 int forges_rests(struct forges *f, struct str host, int64_t *until_ms, struct err *err) MUST_CHECK;
 
 #endif

@@ -39,8 +39,7 @@ static void forges_default_api(struct forge *f, struct arena *a)
         f->api = arena_fmt(a, "https://" STR_FMT "%s", STR_ARG(f->host), forge_row(f->kind)->api);
 }
 
-/* The bucket is named like the host, with characters replaced that names of buckets do not
- * allow. */
+/* The bucket has the name of the host. Characters that bucket names do not allow are replaced. */
 static int forges_default_bucket(struct forge *f, struct arena *a, struct err *err)
 {
     static const char *const replaced[] = {"", ":", ":."};
@@ -77,7 +76,8 @@ int forges_complete(struct forge *f, struct arena *a, struct err *err)
     if (!forges_url_ok(f->api) || !forges_url_ok(f->git))
         return err_set(err, ERR_INVALID,
                        "the URLs of a forge are http://host[:port][/path] or https://...");
-    /* If only a token was added for github.com, its addresses must stay public ones. */
+    /* github.com may have private addresses only if an administrator has set its URLs. Adding a
+     * token is not enough. */
     f->allow_private =
         f->source != FORGE_BUILT_IN && (!str_eq(f->host, STR("github.com")) || f->git_given ||
                                         !str_eq(f->api, STR("https://api.github.com")));
@@ -95,7 +95,8 @@ bool forges_token_ok(struct str token)
 
 /* --- changing the store --- */
 
-/* Runs the commands and publishes the message about them, in one step; then loads the result. */
+/* Runs the commands and publishes a message about the change, in one step; then loads the forges
+ * again. */
 static int forges_commit(struct forges *f, const struct store_args *commands, size_t count,
                          struct err *err)
 {
@@ -135,7 +136,8 @@ static const struct forge_entry *forges_fixed(struct forges *f, struct str host)
     return NULL;
 }
 
-/* Seals the new tokens as arguments of HSET. Tokens that were set aside as dead are used again. */
+/* Encrypts the new tokens, as arguments of HSET. If such a token was marked as dead, it is used
+ * again. */
 static int forges_seal_tokens(struct forges *f, struct arena *a, struct str host,
                               const struct forge_change *c, struct str *args, struct err *err)
 {
@@ -180,7 +182,7 @@ static int forges_store(struct forges *f, struct arena *a, const struct forge *f
     return code < 0 ? code : forges_commit(f, commands, c->token_count ? 3 : 2, err);
 }
 
-/* Computes the forge that the change results in. */
+/* Computes the forge that results from the change. */
 static int forges_merge(struct forges *f, struct arena *a, const struct forge_change *c,
                         struct forge *out, struct err *err)
 {

@@ -98,7 +98,7 @@ static int forge_read_token(struct forges *f, struct arena *a, struct forge_entr
     return code;
 }
 
-/* Reads one forge. *out stays NULL when it was removed after its name was read. */
+/* Reads one forge. *out stays NULL when the forge was removed after its name was read. */
 static int forge_load(struct forges *f, struct arena *a, struct str host, struct forge_entry **out,
                       struct err *err)
 {
@@ -166,7 +166,7 @@ int forges_load(struct forges *f, struct err *err)
 
 /* --- the configuration file --- */
 
-/* Adds tokens that stand in a text, with commas, blanks or line ends between them. */
+/* Adds the tokens of a text, in which commas, blanks or line ends separate them. */
 static int forge_add_tokens(struct forges *f, struct forge_entry *e, struct str text,
                             struct err *err)
 {

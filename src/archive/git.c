@@ -123,10 +123,10 @@ static int packed_ref_order(const void *a, const void *b)
     return str_cmp(((const struct packed_ref *)a)->name, ((const struct packed_ref *)b)->name);
 }
 
-/* Renames refs whose names git cannot keep: names that are too long, and names that two refs with
- * different ids share. Every id needs a ref, because git drops objects that no ref reaches. `list`
- * is sorted before and after the call. No point is called `kept`, and weir saves no ref of a server
- * below `refs/weir/`, so the new names are free. */
+/* Renames refs whose names git cannot accept. A name may be too long, or two refs with different
+ * ids may share a name. Every id needs a ref, because git drops objects that no ref reaches. `list`
+ * is sorted before and after the call. The new names `refs/weir/kept/...` are free: no line of
+ * history has such a name, and weir saves no ref of a server below `refs/weir/`. */
 static void packed_rename(struct packed_ref *list, size_t n, struct arena *a, size_t id_len)
 {
     struct str last = STR_EMPTY;
@@ -145,8 +145,8 @@ static void packed_rename(struct packed_ref *list, size_t n, struct arena *a, si
     qsort(list, n, sizeof(*list), packed_ref_order);
 }
 
-/* Appends the lines of all refs in the order that packed refs have. Two points with the same name
- * and the same id become one ref. */
+/* Appends the lines of all refs, sorted as git sorts packed refs. Two points (lines of history)
+ * with the same name and the same id become one ref. */
 static void packed_lines(struct buf *out, struct arena *a, const struct git_refs *refs,
                          const struct bundle_header *h, enum git_refs_kind kind)
 {
@@ -178,7 +178,8 @@ static int write_beside(const char *folder, const char *name, struct str text, s
     return code;
 }
 
-/* HEAD names its branch, even if the branch has no commit yet. Without a branch HEAD is an id. */
+/* Writes HEAD. It names its branch, even if the branch has no commit yet. If no branch is known,
+ * HEAD is an id. */
 static int write_head(const char *folder, const struct git_refs *refs, struct err *err)
 {
     struct buf text = {0};

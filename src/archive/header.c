@@ -75,7 +75,7 @@ static int header_bad(struct err *err, const char *what)
     return err_set(err, ERR_CORRUPT, "the bundle's header is damaged: %s", what);
 }
 
-/* Reads up to the next newline, which is counted but not kept. */
+/* Reads a line. Its newline is counted but not kept. */
 static int header_read_line(struct bundle_header *h, struct reader *from, struct buf *line,
                             struct err *err)
 {
@@ -97,7 +97,7 @@ static int header_read_line(struct bundle_header *h, struct reader *from, struct
     }
 }
 
-/* Adds a point; `text` is `<seconds>/was/<name>` or `<seconds>/new/<name>`. */
+/* Adds a point (a line of history); `text` is `<seconds>/was/<name>` or `<seconds>/new/<name>`. */
 static int header_add_point(struct bundle_header *h, const unsigned char *id, struct str text,
                             struct err *err)
 {
@@ -122,8 +122,8 @@ static int header_add_point(struct bundle_header *h, const unsigned char *id, st
     return 0;
 }
 
-/* The writer puts the branch that HEAD names behind the other branches. So if the last branch of
- * the header (`last`) has HEAD's id, HEAD names it; git assumes the same. */
+/* The writer puts the branch that HEAD names after the other branches. So if the last branch of the
+ * header (`last`) has HEAD's id, it is the branch of HEAD. git assumes the same. */
 static void header_find_head(struct bundle_header *h, struct str last)
 {
     const struct git_ref *ref = last.len ? git_refs_find(&h->refs, last) : NULL;
@@ -211,7 +211,8 @@ static int header_push_ref(struct bundle_header *next, const struct git_ref *ref
     return header_push_point(next, p, err);
 }
 
-/* Adds the points of this sync, by comparing the old and the found refs, which are sorted. */
+/* Adds the points (lines of history) of this sync. It compares the old refs with the refs that were
+ * found; both lists are sorted. */
 static int header_compare(struct bundle_header *next, const struct git_refs *old,
                           const struct git_refs *found, int64_t now_s, struct err *err)
 {
@@ -246,9 +247,10 @@ static void git_refs_copy(struct git_refs *to, const struct git_refs *from)
     }
 }
 
-/* Two syncs never share a second, even while the clock stands or was set back: of the lines
- * `<second>/was/heads/a` and `<second>/was/heads/a/b` git accepts only one, because a ref cannot be
- * a folder too. The refs of one sync have no such names. */
+/* Returns the second for the points of this sync. It is later than that of any earlier sync, even
+ * if the clock has not advanced or was set back. If two syncs shared a second, the lines
+ * `<second>/was/heads/a` and `<second>/was/heads/a/b` could both exist, and git accepts only one of
+ * them: a ref cannot be a folder too. Within one sync such names do not occur. */
 static int64_t header_second(const struct bundle_header *old, const struct header_time *t)
 {
     int64_t last = old->points.len ? old->points.items[old->points.len - 1].at_s : -1;
@@ -309,8 +311,9 @@ static void refs_push(struct git_refs *r, struct str name, const unsigned char *
     vec_push(&r->list, ref);
 }
 
-/* The first point of a ref after that time says what the ref was: a `was` point has its tip, and a
- * `new` point means that it did not exist yet. A ref without such a point was the same as now. */
+/* The first point of a ref after that time decides. A `was` point has the tip that the ref had. A
+ * `new` point means that the ref did not exist yet. A ref without such a point had its present
+ * tip. */
 int bundle_header_at(struct git_refs *out, const struct bundle_header *h, int64_t at_s,
                      struct err *err)
 {

@@ -1,10 +1,10 @@
-/* The header of a bundle (gitformat-bundle): the refs, before the pack.
+/* The header of a bundle (gitformat-bundle): the list of refs before the pack.
  *
- * Besides the refs of the last sync a bundle of weir has *points*: lines of history. A sync that
- * finds a ref changed or gone adds `refs/weir/<unix seconds>/was/<name>` with the former tip. A
+ * Besides the refs of the last sync, a bundle of weir has *points*: lines of history. A sync that
+ * finds a ref changed or deleted adds `refs/weir/<unix seconds>/was/<name>` with the former tip. A
  * sync that finds a new ref adds `refs/weir/<unix seconds>/new/<name>` with its first tip. `<name>`
- * is the ref without `refs/`. So nothing that was ever saved becomes unreachable, and the refs of
- * any past sync can be computed (docs/archive.md, B3 and B4). */
+ * is the ref without `refs/`. So every saved object stays reachable, and the refs of any past sync
+ * can be computed (docs/archive.md, B3 and B4). */
 #ifndef ARCHIVE_HEADER_H
 #define ARCHIVE_HEADER_H
 
@@ -19,7 +19,7 @@ enum {
 struct header_point {
     int64_t at_s;    /* when the sync began, seconds since 1970 */
     bool is_new;     /* the point is a `new` point; false: a `was` point */
-    struct str name; /* of the ref, with `refs/` */
+    struct str name; /* name of the ref, with `refs/` */
     unsigned char id[GIT_ID_MAX];
 };
 
@@ -33,36 +33,36 @@ struct bundle_header {
 /* The time of the points that a sync adds, in seconds since 1970. */
 struct header_time {
     int64_t now_s; /* when the sync began */
-    /* points_s of an earlier write of the same sync, whose points get the same time; 0: there was
-     * no earlier write, or the server's refs were read again since. */
+    /* points_s of an earlier write of the same sync: the new points get the same time. 0: there was
+     * no earlier write, or the server's refs were read again since then. */
     int64_t same_sync_s;
 };
 
 void bundle_header_init(struct bundle_header *h, bool is_sha256);
 void bundle_header_release(struct bundle_header *h);
 
-/* Writes the header with its empty line. `refs` are sorted. HEAD comes first. The branch that HEAD
- * names comes behind the other branches, because git assumes that HEAD names the last branch with
- * HEAD's id. */
+/* Writes the header, with the empty line that ends it. `refs` are sorted. HEAD comes first. The
+ * branch that HEAD names comes after the other branches, because git assumes that HEAD names the
+ * last branch with HEAD's id. */
 void bundle_header_write(struct buf *out, const struct bundle_header *h);
 
 /* Reads a header; `h` must be empty. HEAD is assumed to name the last branch of the header, if that
- * branch has HEAD's id. ERR_CORRUPT: the bytes are not a header that weir writes. ERR_TOO_LARGE: it
- * has too many lines. On success the reader stands at the first byte of the pack. It is read byte
- * by byte, so it should be buffered. */
+ * branch has HEAD's id. After a success, the next byte of the reader is the first byte of the pack.
+ * The function reads byte by byte, so the reader should have a buffer. ERR_CORRUPT: the bytes are
+ * not a header that weir writes. ERR_TOO_LARGE: the header has too many lines. */
 int bundle_header_read(struct bundle_header *h, struct reader *from, struct err *err) MUST_CHECK;
 
 /* Fills `next` with the refs that a sync has found, with the points of `old`, and with the points
  * that this sync adds. New points are later than the points of other syncs in `old`, even if the
- * clock stands or was set back. If the refs are the same as those of `old`, the sync adds no point.
- * `old` is NULL for the first sync. ERR_UNSUPPORTED: there are too many points; the bundle is
- * kept aside, and the repository gets a fresh one. */
+ * clock has not advanced or was set back. If the refs are the same as those of `old`, the sync adds
+ * no point. `old` is NULL for the first sync. ERR_UNSUPPORTED: there are too many points; the
+ * caller keeps the bundle aside and makes a fresh one. */
 int bundle_header_follow(struct bundle_header *next, const struct bundle_header *old,
                          const struct git_refs *found, const struct header_time *t,
                          struct err *err) MUST_CHECK;
 
-/* Computes the refs as the sync at `at_s`, or the last sync before it, found them. `out` is
- * initialised. HEAD is the newest HEAD, if its branch existed at that time. */
+/* Computes the refs that the sync at `at_s`, or the last sync before it, found. `out` is
+ * initialised. HEAD becomes the newest HEAD, if its branch existed at that time. */
 int bundle_header_at(struct git_refs *out, const struct bundle_header *h, int64_t at_s,
                      struct err *err) MUST_CHECK;
 

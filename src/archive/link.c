@@ -5,7 +5,7 @@
 
 /* --- Link --- */
 
-/* Reads `<url>` from the front of *rest and removes it there. */
+/* Reads `<url>` at the beginning of *rest and removes it from *rest. */
 static bool link_take_url(struct str *rest, struct str *url)
 {
     *rest = str_trim(*rest);
@@ -14,8 +14,8 @@ static bool link_take_url(struct str *rest, struct str *url)
     return true;
 }
 
-/* Reads the value of a parameter from the front of *rest and removes it there: a quoted string, or
- * a token. */
+/* Reads the value of a parameter at the beginning of *rest and removes it from *rest. The value is
+ * a quoted string, or a token. */
 static bool link_take_value(struct str *rest, struct str *value)
 {
     size_t n = 0;
@@ -30,8 +30,8 @@ static bool link_take_value(struct str *rest, struct str *value)
     return n > 0;
 }
 
-/* Reads `; name[=value]` from the front of *rest and removes it there. Returns 1, 0 if there is no
- * parameter, or ERR_PARSE. */
+/* Reads `; name[=value]` at the beginning of *rest and removes it from *rest. Returns 1, 0 if there
+ * is no parameter, or ERR_PARSE. */
 static int link_take_parameter(struct str *rest, struct str *name, struct str *value)
 {
     size_t n = 0;
@@ -51,7 +51,7 @@ static int link_take_parameter(struct str *rest, struct str *name, struct str *v
     return n > 0 && link_take_value(rest, value) ? 1 : ERR_PARSE;
 }
 
-/* Whether a relation is among those of rel="a b". */
+/* Whether a relation is one of those in rel="a b". */
 static bool link_has_relation(struct str list, struct str relation)
 {
     struct str word;

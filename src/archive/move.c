@@ -9,12 +9,13 @@
 #include <stdlib.h>
 
 enum {
-    MOVE_LOOK_MS = 15 * 1000, /* how often the thread looks for moving slots without a task */
+    /* Period at which the thread searches for moving slots without a task. */
+    MOVE_LOOK_MS = 15 * 1000,
 
     MOVE_ROUNDS = 3,    /* most passes over the objects of an account */
     MOVE_AGAIN_S = 10,  /* delay while accounts of the slot are locked */
     MOVE_PAGE = 200,    /* objects in a page of a listing */
-    MOVE_RETRIES = 1000 /* tries of a task; so many that a move is not given up */
+    MOVE_RETRIES = 1000 /* most runs of a task; so many that a move is practically never given up */
 };
 
 struct moves {
@@ -28,8 +29,9 @@ static const enum archive_kind account_kinds[] = {ARCHIVE_ADDED, ARCHIVE_REMOVED
 
 /* --- one object --- */
 
-/* The key under which the old side's object is kept aside when the new side has a different object
- * of the same key. Empty: the new side's object is newer, and the old one is not needed. */
+/* The satellite that the slot leaves is the old side, and the other one is the new side. Returns
+ * the key under which the old side's object is kept aside, when the new side has a different object
+ * of the same key. Empty: the old object is not needed, because the new side's object is newer. */
 static struct str move_aside_key(const struct move_object *m)
 {
     long long ms = (long long)m->source.modified_ms;
@@ -48,8 +50,9 @@ static bool move_is_bundle(const struct move_object *m)
            (m->kind == ARCHIVE_EXTRA && str_ends(m->source.key, STR(".bundle")));
 }
 
-/* Copies the object. A bundle that was already damaged is copied unchanged and reported: the move
- * must lose nothing, and the next sync or audit of the repository handles the damage. */
+/* Copies the object. A bundle that was damaged already before the move is copied unchanged and
+ * reported, because a move must lose nothing. The next sync or audit of the repository handles the
+ * damage. */
 static int move_copy_checked(const struct move_object *m, struct str to, struct err *err)
 {
     struct satellites *s = m->shelf->satellites;
@@ -69,8 +72,8 @@ static int move_copy_checked(const struct move_object *m, struct str to, struct 
     return code;
 }
 
-/* Makes sure that the new side has the object, or keeps it aside. *done: the old side's object is
- * not needed any more. With `only_look` nothing is copied. */
+/* Makes sure that the new side has the object, under its own key or kept aside. *done is set if the
+ * old side's object is not needed any more. With `only_look` nothing is copied. */
 static int move_ensure(const struct move_object *m, bool only_look, bool *done, struct err *err)
 {
     struct satellites *s = m->shelf->satellites;
@@ -117,10 +120,10 @@ static int move_remove(const struct move_object *m, struct err *err)
 
 struct move_pass {
     struct shelf *shelf;
-    /* This is the second pass, which removes objects from the old side that both sides have. */
+    /* True in the second pass, which removes the objects that both sides have from the old side. */
     bool removes;
     /* Number of objects that need another round: they changed during this pass, or the new side
-     * does not have them yet as they are. */
+     * does not have them in their present state. */
     size_t unsettled;
     bool (*ended)(void *ctx);
     void *ctx;
@@ -145,7 +148,7 @@ static int pass_object(struct move_pass *p, struct str key, struct err *err)
         code = move_ensure(&m, p->removes, &done, err);
     if (code == 0 && p->removes && done)
         code = move_remove(&m, err);
-    /* An object that has changed meanwhile is looked at again. */
+    /* An object that has changed meanwhile needs another round. */
     p->unsettled += code == ERR_CONFLICT || (code == 0 && p->removes && !done);
     arena_release(&a);
     return code == ERR_NOT_FOUND || code == ERR_CONFLICT ? 0 : code;
@@ -244,7 +247,8 @@ static int slot_move_shelf(struct slot_move *m, struct arena *a, const struct sc
     return code;
 }
 
-/* Moves one account under its lock. An account whose lock is taken is skipped for now. */
+/* Moves one account under its lock. Skips an account that another process has locked; the task
+ * returns to it later. */
 static int slot_move_account(struct slot_move *m, const struct archive_account *c, struct err *err)
 {
     struct arena a = {0};
@@ -265,8 +269,8 @@ static int slot_move_account(struct slot_move *m, const struct archive_account *
     return code;
 }
 
-/* Handles one key of the listing. If the rest of the account need not be listed, *skip becomes the
- * last key to skip. */
+/* Handles one key of the listing. If the account's remaining keys need not be listed, *skip becomes
+ * the last key to skip. */
 static int slot_move_key(struct slot_move *m, struct arena *a, const struct satellite_host *host,
                          struct str key, struct str *skip, struct err *err)
 {
@@ -348,7 +352,7 @@ int moves_slot(struct moves *m, unsigned slot, bool (*ended)(void *ctx), void *c
     if (code < 0 || !slots_moves(&t, slot))
         return code;
     move.from = str_z(t.names[t.leaves[slot]]);
-    /* Repeats the pass over the slot until a pass finds nothing (W5). */
+    /* Repeats the pass over the slot until a pass finds no object of the archive (W5). */
     size_t before;
     do {
         before = move.moved;

@@ -1,4 +1,5 @@
-/* Moves one object between the sides of a shelf: compares, copies, and checks on the way. */
+/* Moves one object between the two satellites of a shelf: compares it, copies it, and checks its
+ * bytes on the way. */
 #include "archive/move_int.h"
 #include "archive/pack.h"
 
@@ -8,20 +9,20 @@
 
 #include <stdlib.h>
 
-enum { MOVE_LINE_MAX = 64 }; /* bytes of a line of a bundle's header that are looked at */
+enum { MOVE_LINE_MAX = 64 }; /* longest line of a bundle's header that is kept, in bytes */
 
 /* --- checking a body as it flows --- */
 
-/* Finds the pack in a bundle while its bytes pass, and checks the pack's trailer. */
+/* Finds the pack in a bundle while the bundle's bytes are copied, and checks the pack's trailer. */
 struct bundle_flow {
     char line[MOVE_LINE_MAX];
     size_t len;   /* bytes of the current line, including those that are not kept */
     size_t lines; /* lines that have ended */
     bool is_sha256;
-    struct pack_check *pack; /* NULL: the header has not ended */
+    struct pack_check *pack; /* NULL while the header is being read */
 };
 
-/* A reader that passes a body on, and computes its MD5. */
+/* A reader that returns the bytes of a body unchanged, and computes their MD5. */
 struct move_body {
     struct reader reader;
     struct reader *from;
@@ -117,7 +118,7 @@ static bool etag_is_md5(const struct object_info *o)
     return true;
 }
 
-/* Called when the body has ended and before the copy is visible. */
+/* Called after the last byte of the body, before the copy becomes visible. */
 static int move_body_prove(void *ctx, struct object_meta *meta, struct err *err)
 {
     struct move_body *b = ctx;

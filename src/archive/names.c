@@ -61,7 +61,7 @@ static bool port_ok(struct str port)
     return port.len <= 5 && str_u64(port, &n) == 0 && n > 0 && n < 65536 && port.p[0] != '0';
 }
 
-/* Names of hosts consist of letters, digits, dots and hyphens, like all names of web servers in
+/* Names of hosts consist of letters, digits, dots and hyphens, like the names of web servers in
  * DNS. */
 static bool host_ok(struct str host)
 {
@@ -172,8 +172,8 @@ static bool login_has_folders(struct str login, struct str folders)
     return str_eq(folders, str_n(wanted, FOLDERS_LEN));
 }
 
-/* Reads the part of a key behind the login's folder: the name of a repository with a suffix for the
- * kind of object, or an extra. */
+/* Reads the part of a key that follows the login's folder: the name of a repository with the suffix
+ * of the kind of object, or an extra (a name with '@'). */
 static bool object_read_repo(struct archive_object *out, struct str rest)
 {
     struct str repo, extra;
@@ -204,7 +204,8 @@ static bool object_read_account(struct archive_object *out, struct str folders, 
     return false;
 }
 
-/* A login of GitLab may have a '/', and so may an extra. The hash tells where the login ends. */
+/* Both a login of GitLab and an extra may contain a '/'. The hash in the key tells where the login
+ * ends. */
 int archive_key_read(struct archive_object *out, struct str key)
 {
     struct str folders = str_head(key, FOLDERS_LEN), name = str_skip(key, FOLDERS_LEN);

@@ -1,12 +1,13 @@
 /* Names of the archive: hosts, accounts and repositories, and the keys of their objects.
  *
- * An account is a user or an organisation of a forge. Its *member* is `<host>/<login>`: the text
- * that stands for it in the sorted set `tracked`. Forges ignore the case of logins and hashes do
- * not, so a login is folded to lower case before anything is computed from it (docs/archive.md,
- * N2). Repositories keep the forge's spelling.
+ * An account is a user or an organisation of a forge. Its *member* is the text `<host>/<login>`,
+ * which is the account's member of the sorted set `tracked`. Forges ignore the case of logins, but
+ * hashes do not. So a login is changed to lower case before anything is computed from it
+ * (docs/archive.md, N2). Repositories keep the forge's spelling.
  *
- * Every name is checked here, before a key is made of it: a name that passes cannot leave its
- * folder. Nothing in this file blocks, or allocates outside of the given arena. */
+ * This file checks every name before it makes a key of the name. The key of a checked name cannot
+ * lead out of the account's folder. Nothing in this file blocks, or allocates outside of the given
+ * arena. */
 #ifndef ARCHIVE_NAMES_H
 #define ARCHIVE_NAMES_H
 
@@ -16,22 +17,23 @@
 enum {
     ARCHIVE_LOGIN_PART_MAX = 100, /* bytes of one part of a login */
     ARCHIVE_LOGIN_PARTS_MAX = 20, /* parts of a login; only GitLab's groups have more than one */
-    ARCHIVE_REPO_MAX = 100,       /* bytes */
-    ARCHIVE_HOST_MAX = 253,       /* bytes, with the port */
-    ARCHIVE_HASH_LEN = 4,         /* bytes of the SHA-256 of a login that make its folders */
+    ARCHIVE_REPO_MAX = 100,       /* most bytes of a repository's name */
+    ARCHIVE_HOST_MAX = 253,       /* most bytes of a host, with the port */
+    /* The first bytes of the SHA-256 of a login, which are its folders. */
+    ARCHIVE_HASH_LEN = 4,
 };
 
-/* One account. The strings are borrowed from the arena that they were made in. */
+/* One account. The strings belong to the arena in which they were made. */
 struct archive_account {
-    struct str host;  /* lower case, as `github.com` or `git.example:8443` */
-    struct str login; /* folded to lower case */
+    struct str host;  /* lower case, such as `github.com` or `git.example:8443` */
+    struct str login; /* in lower case */
     unsigned char hash[ARCHIVE_HASH_LEN];
 };
 
-/* Reads `<host>/<login>`. ERR_INVALID: the text is not a member; err says what is wrong. */
+/* Reads `<host>/<login>`. ERR_INVALID: the text is not a member; err says why. */
 int archive_account_read(struct archive_account *out, struct arena *a, struct str member,
                          struct err *err) MUST_CHECK;
-/* Makes an account of a host and a login in any spelling. The errors are those of
+/* Makes an account from a host and a login; their case does not matter. The errors are those of
  * archive_account_read(). */
 int archive_account_make(struct archive_account *out, struct arena *a, struct str host,
                          struct str login, struct err *err) MUST_CHECK;
@@ -41,7 +43,7 @@ struct str archive_account_member(const struct archive_account *c, struct arena 
 /* The key of the account's lock: `lock:<login>` on github.com, `lock:<host>/<login>` elsewhere. */
 struct str archive_account_lock(const struct archive_account *c, struct arena *a);
 
-/* Whether a repository's name at the forge can become the name of an object. */
+/* Whether the name of a repository at the forge can become part of a key. */
 bool archive_repo_ok(struct str name);
 
 /* The kinds of objects in the archive. */
@@ -57,14 +59,14 @@ enum archive_kind {
     ARCHIVE_KINDS
 };
 
-/* The key of an object of an account. `repo` is empty for the kinds of accounts. For ARCHIVE_EXTRA
- * `repo` is the repository, or empty, followed by '@' and the rest of the key. */
+/* The key of an object of an account. `repo` is empty for an object of the account itself. For
+ * ARCHIVE_EXTRA `repo` is the repository, or empty, followed by '@' and the rest of the key. */
 struct str archive_key(const struct archive_account *c, struct arena *a, enum archive_kind kind,
                        struct str repo);
 /* The beginning of the keys of all repositories of an account: `<h>/<login>/`. */
 struct str archive_folder(const struct archive_account *c, struct arena *a);
 
-/* A key, taken apart. Strings are borrowed from the key. */
+/* The parts of a key. Strings are borrowed from the key. */
 struct archive_object {
     enum archive_kind kind;
     struct str login;
@@ -73,8 +75,8 @@ struct archive_object {
     struct str extra; /* the part of the key behind the '@' */
 };
 
-/* Takes a key apart. ERR_NOT_FOUND: no object of the archive has such a key, or the folders are not
- * those of the login. */
+/* Splits a key into its parts. ERR_NOT_FOUND: no object of the archive has such a key, or the
+ * folders do not match the login. */
 int archive_key_read(struct archive_object *out, struct str key) MUST_CHECK;
 
 #endif

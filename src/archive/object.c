@@ -13,10 +13,10 @@ enum { PACK_PIECE = 128 * 1024 }; /* bytes that are read from the server at once
 
 /* --- the first pass: the pack flows by --- */
 
-/* The state while the pack is read: the entry that is being received. */
+/* The state while the pack is received: the entry whose bytes are arriving. */
 struct intake {
     struct packed *p;
-    struct digests *digests; /* of the current object; NULL: no object has begun */
+    struct digests *digests; /* of the current object; NULL: no object has begun yet */
     uint32_t crc;
 };
 

@@ -1,14 +1,15 @@
-/* The objects of one pack: found by their ids, and read.
+/* The objects of one pack: finds them by their ids, and reads them.
  *
  * packed_open() writes a pack into a scratch file while pack.h checks it, and makes a table of its
- * entries with the id of every object. Ids are never believed: each is the hash of the object's
- * data. Objects that are stored as deltas are made from their bases once to learn their ids.
+ * entries with the id of every object. It takes no id from the pack: each id is computed as the
+ * hash of the object's data. An object that is stored as a delta is built from its base once, so
+ * that its id can be computed.
  *
- * The pack is hostile, so everything has a limit: bytes of the file, entries, the length of a chain
- * of deltas, the size of an object that is a delta, and the bytes that all deltas together may
- * make. Memory: 48 bytes for each entry, and a cache of PACKED_CACHE bytes. Objects of more than 1
- * MiB that are made from deltas lie in scratch files (os/scratch.h). A struct packed belongs to one
- * thread. */
+ * The pack may be hostile, so everything has a limit: the bytes of the file, the entries, the
+ * length of a chain of deltas, the size of an object that is a delta, and the bytes that may be
+ * built from deltas in all. Memory is 48 bytes for each entry, and a cache of PACKED_CACHE bytes.
+ * Objects of more than 1 MiB that are built from deltas lie in scratch files (os/scratch.h). A
+ * struct packed belongs to one thread. */
 #ifndef ARCHIVE_OBJECT_H
 #define ARCHIVE_OBJECT_H
 
@@ -19,24 +20,24 @@
 #include <stdatomic.h>
 
 enum {
-    PACKED_CHAIN_MAX = 4096, /* most deltas from an object down to a base that is no delta */
+    PACKED_CHAIN_MAX = 4096, /* most deltas between an object and a base that is not a delta */
     PACKED_CACHE = 32 * 1024 * 1024,       /* bytes */
     PACKED_ENTRIES_MAX = 1250 * 1000,      /* most entries: a million files and their folders */
-    PACKED_DELTA_MAX = 1024 * 1024 * 1024, /* bytes of an object that is stored as a delta */
+    PACKED_DELTA_MAX = 1024 * 1024 * 1024, /* most bytes of an object that is stored as a delta */
 };
 
 struct packed;
 
 struct packed_options {
     bool is_sha256;
-    const char *folder;          /* for scratch files; exists; borrowed */
+    const char *folder;          /* an existing folder for scratch files; borrowed */
     struct pack_limits limits;   /* limits.pack is also the limit of the scratch file */
     uint64_t work_max;           /* most bytes that may be inflated and built from deltas in all */
     const _Atomic(bool) *cancel; /* true: calls end with ERR_CANCELED; may be NULL */
 };
 
-/* Reads the pack to its end. ERR_PARSE: it is damaged, or the base of a delta is not in
- * it. ERR_TOO_LARGE: it is past a limit. Errors of the reader are returned unchanged. */
+/* Reads the pack to its end. ERR_PARSE: the pack is damaged, or it lacks the base of a delta.
+ * ERR_TOO_LARGE: the pack is past a limit. Errors of the reader are returned unchanged. */
 int packed_open(struct packed **out, struct reader *pack, const struct packed_options *o,
                 struct err *err) MUST_CHECK;
 void packed_close(struct packed *p); /* NULL is fine */
@@ -44,18 +45,19 @@ void packed_close(struct packed *p); /* NULL is fine */
 /* An object in the table of the pack. */
 struct packed_object {
     uint32_t index;
-    enum pack_type type;        /* commit, tree, blob or tag */
-    uint64_t size;              /* bytes */
-    uint32_t crc;               /* CRC-32 of the data */
-    bool is_whole;              /* not a delta: the pack has its data as one zlib stream */
-    uint64_t zlib_at, zlib_len; /* where that stream is in packed_fd(), if is_whole */
+    enum pack_type type; /* commit, tree, blob or tag */
+    uint64_t size;       /* bytes */
+    uint32_t crc;        /* CRC-32 of the data */
+    /* The object is not a delta: the pack has its data as one zlib stream. */
+    bool is_whole;
+    uint64_t zlib_at, zlib_len; /* if is_whole: offset and length of that stream in packed_fd() */
 };
 
 /* Finds an object. ERR_NOT_FOUND: the pack does not have it. */
 int packed_find(struct packed_object *out, const struct packed *p,
                 const unsigned char id[GIT_ID_MAX], struct err *err) MUST_CHECK;
-/* Reads an object. *data is borrowed until the next call. ERR_TOO_LARGE: it has more than `max`
- * bytes. */
+/* Reads an object. *data is borrowed until the next call. ERR_TOO_LARGE: the object has more than
+ * `max` bytes. */
 int packed_read(struct packed *p, const struct packed_object *object, uint64_t max,
                 struct str *data, struct err *err) MUST_CHECK;
 
@@ -63,7 +65,7 @@ int packed_fd(const struct packed *p); /* the scratch file with the pack; borrow
 
 struct packed_counts {
     uint32_t entries, deltas;
-    uint32_t doubles; /* objects that are in the pack more than once; each further copy counts */
+    uint32_t doubles; /* how many entries repeat an object that the pack has already */
 };
 void packed_count(const struct packed *p, struct packed_counts *out);
 

@@ -1,8 +1,9 @@
-/* The data of objects: inflated from the scratch file, built from their bases by deltas, and kept
- * in a cache.
+/* The data of objects: inflates them from the scratch file, builds them from their bases by deltas,
+ * and keeps them in a cache.
  *
- * The cache drops the data that were used least recently. The newest data always stay: the caller
- * of packed_data() borrows them, or they are the base of the object that is made next. */
+ * When the cache is full, the data that were used least recently are dropped. The data that were
+ * added last always stay: the caller of packed_data() borrows them, or they are the base of the
+ * object that is built next. */
 #include "archive/object_int.h"
 
 #include "archive/delta.h"
@@ -98,7 +99,8 @@ static int inflate_piece(struct packed *p, uint64_t *at, uint64_t end, struct er
     return code;
 }
 
-/* Inflates the `size` bytes of an entry's data. They were inflated without an error before. */
+/* Inflates the `size` bytes of an entry's data. packed_open() has inflated the same data before
+ * without an error. */
 static int entry_inflate(struct packed *p, uint32_t index, size_t size, struct scratch_mem *out,
                          struct err *err)
 {
@@ -131,8 +133,8 @@ static int entry_inflate(struct packed *p, uint32_t index, size_t size, struct s
 
 /* --- deltas --- */
 
-/* Counts bytes that are built. Without a limit, a small pack of deltas could keep weir busy for
- * days. */
+/* Counts the bytes that are built from deltas. Without a limit, a small pack of deltas could keep
+ * weir busy for days. */
 static int packed_work(struct packed *p, uint64_t bytes, struct err *err)
 {
     p->work += bytes;
@@ -142,7 +144,7 @@ static int packed_work(struct packed *p, uint64_t bytes, struct err *err)
     return packed_canceled(p, err);
 }
 
-/* Reads the sizes at the front of `delta`, and checks them. */
+/* Reads the sizes at the beginning of `delta`, and checks them. */
 static int delta_begin(struct packed *p, struct str *delta, size_t base_size,
                        struct delta_sizes *out, struct err *err)
 {
@@ -174,8 +176,8 @@ static int delta_make(struct packed *p, struct str delta, struct str base, struc
     return code;
 }
 
-/* The size of the delta itself. After a delta is solved, the table has the size of its object
- * instead, so the size is read again from the entry. */
+/* The size of the delta itself, read from the entry in the file. (When a delta is solved, its size
+ * in the table is replaced by the size of the object.) */
 static int delta_size(struct packed *p, const struct entry *e, uint64_t *out, struct err *err)
 {
     unsigned char head[16] = {0};
@@ -206,7 +208,7 @@ static int entry_make(struct packed *p, uint32_t index, struct str base, struct 
     return code;
 }
 
-/* Inflates the entry at the end of a chain, which is no delta. */
+/* Inflates the entry at the end of a chain, which is not a delta. */
 static int entry_whole(struct packed *p, uint32_t index, struct scratch_mem *out, struct err *err)
 {
     const struct entry *e = &p->entries.items[index];
@@ -217,8 +219,8 @@ static int entry_whole(struct packed *p, uint32_t index, struct scratch_mem *out
     return code < 0 ? code : entry_inflate(p, index, (size_t)e->size, out, err);
 }
 
-/* Fills p->chain with the entries from `index` down to an entry that is no delta or is in the
- * cache. */
+/* Fills p->chain with the entries from `index` down to an entry that is not a delta, or whose data
+ * are in the cache. */
 static size_t chain_find(struct packed *p, uint32_t index, struct cached **base)
 {
     size_t len = 0;

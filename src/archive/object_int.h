@@ -8,7 +8,8 @@
 #include "os/scratch.h"
 
 enum {
-    ENTRY_ID_LEN = 20, /* bytes of an id that the table keeps: all of SHA-1, most of SHA-256 */
+    /* Bytes of an id in the table: the whole of a SHA-1, the beginning of a SHA-256. */
+    ENTRY_ID_LEN = 20,
     ENTRY_NO_BASE = UINT32_MAX,
     CACHE_BUCKETS = 1 << 14,
     INFLATE_IN = 64 * 1024, /* bytes that are read from the scratch file at once */
@@ -18,14 +19,14 @@ enum {
  * one ends. */
 struct entry {
     uint64_t at;
-    uint64_t size; /* bytes of its data; for a solved delta, bytes of its object */
+    uint64_t size; /* bytes of the entry's data; for a solved delta, bytes of the object */
     uint32_t crc;  /* CRC-32 of the object's data; set when the entry is solved */
     uint32_t base; /* index of the base of a delta; ENTRY_NO_BASE: none, or not known yet */
     uint16_t depth;
     uint8_t head;   /* bytes before the zlib stream */
     uint8_t stored; /* how the entry is stored in the pack: an enum pack_type */
     uint8_t type;   /* type of the object; 0: not solved yet */
-    /* The id of the object. Until a delta by id is solved: the id of its base. */
+    /* The id of the object. In a delta by id that is not solved yet, the id of its base. */
     unsigned char id[ENTRY_ID_LEN];
 };
 
@@ -33,14 +34,14 @@ struct entry {
 struct cached {
     struct scratch_mem mem;
     uint32_t index;
-    struct cached *newer, *older; /* in the order of their last use */
-    struct cached *next;          /* the next in the same bucket of the hash table */
+    struct cached *newer, *older; /* neighbours in the order of the last use */
+    struct cached *next;          /* the next item in the same bucket of the hash table */
 };
 
 struct packed {
     struct packed_options o;
     int fd;
-    uint64_t end; /* offset behind the last entry */
+    uint64_t end; /* offset at which the last entry ends */
     VEC(struct entry) entries;
     uint32_t *by_id; /* indexes of solved entries, sorted by id */
     size_t by_id_len;
@@ -55,8 +56,9 @@ struct packed {
     unsigned char *in; /* INFLATE_IN bytes */
 };
 
-/* object_cache.c: builds the data of an entry's object. The member `base` must be set in the entry
- * and in all entries of its chain. *data is borrowed until the next call. */
+/* object_cache.c: returns the data of an entry's object, and builds them if necessary. The member
+ * `base` must be set in the entry and in all entries of its chain. *data is borrowed until the next
+ * call. */
 int packed_data(struct packed *p, uint32_t index, struct str *data, struct err *err) MUST_CHECK;
 void packed_cache_release(struct packed *p);
 
@@ -64,7 +66,7 @@ void packed_cache_release(struct packed *p);
 int packed_solve(struct packed *p, struct err *err) MUST_CHECK;
 void packed_hash(unsigned char out[ENTRY_ID_LEN], enum pack_type type, struct str data,
                  bool is_sha256);
-/* The head that is hashed before an object's data, such as "blob 12" and a NUL. Returns its
+/* The prefix that is hashed before an object's data, such as "blob 12" and a NUL. Returns its
  * length. */
 size_t packed_head(char out[32], enum pack_type type, uint64_t size);
 
@@ -73,7 +75,7 @@ static inline int packed_canceled(const struct packed *p, struct err *err)
     return p->o.cancel && atomic_load(p->o.cancel) ? err_code(err, ERR_CANCELED) : 0;
 }
 
-/* Where the entry ends in the file. */
+/* The offset in the file at which the entry ends. */
 static inline uint64_t entry_end(const struct packed *p, uint32_t index)
 {
     return index + 1 < p->entries.len ? p->entries.items[index + 1].at : p->end;

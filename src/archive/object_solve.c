@@ -1,10 +1,10 @@
 /* Solving: finds the bases of deltas, and computes the ids of the objects that are built from them.
  *
- * A delta by offset names an entry before it, so one pass in the order of the pack solves all of
- * them, if the pack has no deltas by id. A delta by id names its base by the id of an object that
- * may itself be a delta anywhere in the pack. Deltas by id wait in a list that is sorted by the
- * base's id; when an object is solved, the deltas that wait for its id are solved next. A delta by
- * offset over a delta by id may be reached before its base is solved; then the pass is repeated. */
+ * A delta by offset names an earlier entry. So if the pack has no deltas by id, one pass in the
+ * order of the pack solves all deltas. A delta by id names its base by an id. The base may itself
+ * be a delta anywhere in the pack. So deltas by id wait in a list that is sorted by the base's id.
+ * When an object is solved, the deltas that wait for its id are solved next. The pass may reach a
+ * delta by offset whose base is a delta by id that is not solved yet. Then the pass is repeated. */
 #include "archive/object_int.h"
 
 #include "object/digest.h"
@@ -50,8 +50,8 @@ static int entry_id_order(const void *a, const void *b, void *ctx)
     return order ? order : (l > r) - (l < r);
 }
 
-/* A delta by id that waits for its base. It has a copy of the base's id, because solving a delta
- * overwrites the id in the table. */
+/* A delta by id that waits for its base. It has its own copy of the base's id, because solving a
+ * delta overwrites the id in the table. */
 struct waiter {
     unsigned char base_id[ENTRY_ID_LEN];
     uint32_t index;
@@ -61,7 +61,7 @@ struct solve {
     struct waiter *waiters; /* sorted */
     size_t waiter_count;
     VEC(uint32_t) ready; /* deltas whose base is solved */
-    size_t open;         /* deltas that are not solved */
+    size_t open;         /* number of deltas that are not solved yet */
 };
 
 static int waiter_order(const void *a, const void *b)
@@ -87,8 +87,8 @@ static void solve_list_waiters(struct solve *s)
     qsort(s->waiters, s->waiter_count, sizeof(*s->waiters), waiter_order);
 }
 
-/* Marks the deltas as ready that wait for this entry's id. A further copy of the same object marks
- * nothing. */
+/* Marks the deltas that wait for the id of this entry as ready. If another entry with the same
+ * object was solved before, no delta waits any more, and nothing happens. */
 static void solve_wake(struct solve *s, uint32_t base)
 {
     struct entry *entries = s->p->entries.items;

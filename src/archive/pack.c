@@ -1,4 +1,4 @@
-/* Checks a pack while its bytes pass: the walk over its entries. */
+/* Checks a pack while its bytes arrive: the walk over its entries. */
 #include "archive/pack.h"
 
 #include "base/bytes.h"
@@ -13,8 +13,8 @@
 enum {
     PACK_OUT = 64 * 1024,  /* most bytes that are inflated at once */
     STARTS_BITS = 1 << 27, /* size of `starts` in bits: 16 MiB */
-    CARRY_MAX = 16,        /* most bytes that the inflater has read ahead but not used */
-    PACK_VARINT_MAX = 10,  /* bytes of a size or an offset */
+    CARRY_MAX = 16,        /* most bytes that the inflater has read but not used */
+    PACK_VARINT_MAX = 10,  /* most bytes of a size or an offset */
 };
 
 enum pack_state { IN_HEADER, IN_SIZE, IN_OFFSET, IN_BASE, IN_DATA, IN_TRAILER };
@@ -23,13 +23,14 @@ struct pack_check {
     struct pack_options o;
     size_t hash_len;
     struct digests *digests;
-    unsigned char tail[PACK_HASH_MAX]; /* the newest bytes, which may be the trailer */
+    unsigned char tail[PACK_HASH_MAX]; /* the last bytes so far, which may be the trailer */
     size_t tail_len;
-    uint64_t seen; /* bytes that were added */
+    uint64_t seen; /* bytes that were passed to pack_check_add() so far */
 
     enum pack_state state;
-    uint64_t at;                        /* offset of the next byte for the walk */
-    unsigned char field[PACK_HASH_MAX]; /* the bytes so far of a header, or of the id of a base */
+    uint64_t at; /* offset of the next byte for the walk */
+    /* The bytes so far of a pack's header, or of the id of a base. */
+    unsigned char field[PACK_HASH_MAX];
     size_t field_len;
     uint32_t count, done;
     unsigned char carry[CARRY_MAX];
@@ -41,9 +42,10 @@ struct pack_check {
         /* Of the current entry: its declared size, and bytes inflated so far. */
         inflated;
     uint64_t offset; /* distance from the entry back to its base */
-    unsigned varint; /* bytes read so far of a number */
+    unsigned varint; /* bytes of the current number that were read so far */
     uint64_t by_type[PACK_TYPES], inflated_all;
-    unsigned char *starts; /* a bit is set for the hash of each offset at which an entry begins */
+    /* One bit for each hash value; it is set if an entry begins at an offset with this hash. */
+    unsigned char *starts;
     struct inflate_state inflate;
     unsigned char out[PACK_OUT];
 };
@@ -147,7 +149,7 @@ static int header_step(struct pack_check *p, struct str bytes, size_t *took, str
     return 0;
 }
 
-/* The base of a delta comes behind the size, then the data. */
+/* Decides what comes after the size of an entry: for a delta its base, otherwise the data. */
 static int entry_begin_data(struct pack_check *p, struct err *err)
 {
     if (p->size > p->o.limits.object)
@@ -251,9 +253,9 @@ static int data_count(struct pack_check *p, size_t produced, struct err *err)
     return data_watch(p, produced, err);
 }
 
-/* The inflater reads up to 8 bytes ahead. Bytes that it did not use belong to the next entry. They
- * are given back to the caller's buffer, or kept in p->carry if they came with an earlier
- * buffer. */
+/* The inflater reads up to 8 bytes ahead. The bytes that it did not use belong to the next entry.
+ * If they came with the present buffer, *took is reduced by their number; otherwise they are kept
+ * in p->carry. */
 static void data_give_back(struct pack_check *p, size_t *took)
 {
     size_t unused = (size_t)p->inflate.read_in_length / 8;
@@ -322,7 +324,7 @@ static pack_step_fn *const pack_steps[] = {
     [IN_BASE] = base_step,     [IN_DATA] = data_step, [IN_TRAILER] = trailer_step,
 };
 
-/* Walks over the bytes that were kept from the last call, then over `bytes`. */
+/* Walks over the bytes in p->carry, which are left from earlier calls, and then over `bytes`. */
 static int pack_walk(struct pack_check *p, struct str bytes, struct err *err)
 {
     unsigned char carried[CARRY_MAX];

@@ -1,16 +1,21 @@
-/* Checks a git pack while its bytes pass (gitformat-pack). Nothing of the pack is kept in memory.
+/* Checks a git pack while its bytes arrive (gitformat-pack), without keeping the pack in memory.
  *
  * A pack has a header with a count, that many entries, and a trailer, which is the hash of all
- * bytes before it. An entry has a type, the size of its data, for deltas the place of the base, and
- * a zlib stream. An entry has no length, so only inflating it tells where the next one begins.
+ * bytes before it. An entry has a type, the size of its inflated data, for deltas the offset or id
+ * of the base, and a zlib stream. The pack does not say how long the zlib stream is. So only
+ * inflating an entry tells where the next entry begins.
  *
- * The walk checks: the header; the type of every entry; that its data have the declared size and
- * checksum; that the base of a delta by offset is an earlier entry; that the entries end where the
- * trailer begins; the trailer. Without the walk only header and trailer are checked. The ids of
- * objects, the bases of deltas by id and connectivity are not checked here; an audit (audit.h)
+ * pack_check reads the pack in one *walk* over all entries, which checks
+ * - the header, and the type of every entry;
+ * - that the data of every entry have the declared size and checksum;
+ * - that the base of a delta by offset is an earlier entry;
+ * - that the entries end where the trailer begins, and that the trailer is right.
+ *
+ * Without the walk (pack_options.walk) only the header and the trailer are checked. The ids of
+ * objects, the bases of deltas by id, and connectivity are not checked here; an audit (audit.h)
  * checks them.
  *
- * A pack_check belongs to one thread. It takes about 16.2 MiB with the walk, however large the pack
+ * A pack_check belongs to one thread. With the walk it takes about 16.2 MiB, however large the pack
  * is. */
 #ifndef ARCHIVE_PACK_H
 #define ARCHIVE_PACK_H
@@ -31,11 +36,12 @@ enum pack_type {
 };
 
 struct pack_limits {
-    uint64_t pack;   /* bytes of the whole pack */
-    uint64_t object; /* bytes of one object, inflated */
-    /* Bytes of all entries, inflated; above this the limit `inflated_times` applies. */
+    uint64_t pack;   /* most bytes of the whole pack */
+    uint64_t object; /* most bytes of one object, inflated */
+    /* Most bytes of all entries, inflated. For a large pack the limit `inflated_times` allows
+     * more. */
     uint64_t inflated;
-    uint64_t inflated_times; /* ratio of inflated bytes to bytes of the pack so far */
+    uint64_t inflated_times; /* most inflated bytes for each byte of the pack */
 };
 
 /* The entry that the walk has reached. */
@@ -48,12 +54,13 @@ struct pack_seen {
     const unsigned char *base_id; /* PACK_REF_DELTA: id of the base; borrowed for the call */
 };
 
-/* Functions that are called for every entry. A return value other than 0 ends the check with that
- * code. */
+/* Functions that are called for every entry. If one returns a value other than 0, the check ends
+ * with that code. */
 struct pack_watch {
-    /* Gets the next bytes of the entry's data, inflated. Not called for entries without data. */
+    /* Called with the next bytes of the entry's data, inflated. Not called for entries without
+     * data. */
     int (*data)(void *ctx, const struct pack_seen *e, struct str bytes, struct err *err);
-    /* Called when the entry has ended well; `end` is the offset behind it. */
+    /* Called when the entry has passed its checks; `end` is the offset at which it ends. */
     int (*entry)(void *ctx, const struct pack_seen *e, uint64_t end, struct err *err);
     void *ctx;
 };
@@ -65,10 +72,10 @@ struct pack_options {
     const struct pack_watch *watch; /* needs the walk; borrowed; may be NULL */
 };
 
-/* Facts about a pack that has ended well. */
+/* Facts about a pack that has passed the check. */
 struct pack_result {
     uint32_t objects;
-    uint64_t bytes; /* with header and trailer */
+    uint64_t bytes; /* size of the pack, with header and trailer */
     unsigned char trailer[PACK_HASH_MAX];
     size_t trailer_len;
     uint64_t by_type[PACK_TYPES]; /* entries of each type; all 0 without the walk */
@@ -81,12 +88,12 @@ struct pack_check *pack_check_new(const struct pack_options *o);
 void pack_check_free(struct pack_check *p); /* NULL is fine */
 
 /* Checks the next bytes. ERR_PARSE: they do not belong to a pack. ERR_TOO_LARGE: the pack is past a
- * limit. After an error no further call may be made but pack_check_free(). */
+ * limit. After an error only pack_check_free() may be called. */
 int pack_check_add(struct pack_check *p, struct str bytes, struct err *err) MUST_CHECK;
 
-/* Call this at the end of the pack. ERR_PARSE: the pack is cut off, bytes follow it, or the trailer
- * is not the hash of the pack. The check never returns ERR_CLOSED, which is the code of a
- * connection that broke while the pack was read. */
+/* Ends the check; called after the last byte. ERR_PARSE: the pack is cut off, bytes follow it, or
+ * the trailer is not the hash of the pack. The check never returns ERR_CLOSED, so that code always
+ * means that the connection broke while the pack was read. */
 int pack_check_end(struct pack_check *p, struct pack_result *out, struct err *err) MUST_CHECK;
 
 #endif

@@ -174,7 +174,7 @@ static int band_progress(struct band_reader *r, struct str words, struct err *er
                : err_set(err, ERR_TOO_LARGE, "the git server sends words without end");
 }
 
-/* Reads one packet. ERR_END: the flush came. */
+/* Reads one packet. ERR_END: it was the flush. */
 static int band_next(struct band_reader *r, struct err *err)
 {
     struct pkt p;

@@ -11,10 +11,10 @@
 #include "os/stream.h"
 
 enum {
-    PKT_MAX = 65520, /* bytes of a packet with its four digits */
+    PKT_MAX = 65520, /* most bytes of a packet, with its four digits */
     PKT_BUFFER = 128 * 1024,
     BAND_TEXT_MAX = 64 * 1024,            /* most bytes of the server's message that are kept */
-    BAND_PROGRESS_MAX = 64 * 1024 * 1024, /* bytes of progress that a server may send in all */
+    BAND_PROGRESS_MAX = 64 * 1024 * 1024, /* most bytes of progress that a server may send in all */
 };
 
 enum pkt_kind { PKT_FLUSH, PKT_DELIM, PKT_RESPONSE_END, PKT_DATA };
@@ -27,7 +27,7 @@ struct pkt {
 struct pkt_in {
     struct reader *from; /* borrowed */
     char *bytes;         /* PKT_BUFFER bytes */
-    size_t at, end;      /* the bytes that are not read yet */
+    size_t at, end;      /* range of the bytes that are not read yet */
 };
 
 void pkt_in_init(struct pkt_in *in, struct reader *from);
@@ -40,13 +40,13 @@ int pkt_read(struct pkt_in *in, struct pkt *out, struct err *err) MUST_CHECK;
 /* The beginning of an error text whose rest is the server's own message. */
 #define PEER_SAYS "the git server says: "
 
-/* Gives the packet back that was read last, so that the next read returns it again. */
+/* Puts the packet that was read last back, so that the next read returns it again. */
 void pkt_unread(struct pkt_in *in, const struct pkt *p);
 
-/* Reads a packet that must be a line, without its newline. A server may answer "ERR <words>" in
- * place of any line: then the result is ERR_PEER, and err has PEER_SAYS and the words. A flush or
- * another mark is ERR_END, and *mark says which mark; `mark` may be NULL. The end of the stream is
- * ERR_CLOSED. */
+/* Reads a packet that must be a line; *line is without its newline. ERR_PEER: the server has sent
+ * "ERR <message>", which it may send in place of any line; err has PEER_SAYS and the message.
+ * ERR_END: the packet is a flush or another mark; *mark says which one (`mark` may be NULL).
+ * ERR_CLOSED: the stream has ended. */
 int pkt_read_line(struct pkt_in *in, struct str *line, enum pkt_kind *mark,
                   struct err *err) MUST_CHECK;
 
@@ -54,19 +54,20 @@ int pkt_read_line(struct pkt_in *in, struct str *line, enum pkt_kind *mark,
 void pkt_line(struct buf *out, const char *fmt, ...) PRINTF_LIKE(2, 3);
 void pkt_mark(struct buf *out, enum pkt_kind kind);
 
-/* Appends the words of a server to `out`, cleaned for a message: control characters become blanks,
- * and bytes that are not UTF-8 become '?'. */
+/* Appends a server's message to `out`, cleaned: control characters become blanks, and bytes that
+ * are not UTF-8 become '?'. */
 void peer_words(struct buf *out, struct str words);
 
-/* A reader of the bytes of side-band 1. It ends at the flush. Progress (band 2) is counted and
- * dropped; an error of the server (band 3) is ERR_PEER with PEER_SAYS and the words. An empty
- * packet of band 1 is a keep-alive. The end of the stream before the flush is ERR_CLOSED. */
+/* Reads the bytes of side-band 1. The reader ends at the flush. Progress (band 2) is counted and
+ * dropped. An error of the server (band 3) becomes ERR_PEER with PEER_SAYS and the server's
+ * message. An empty packet of band 1 is a keep-alive. If the stream ends before the flush, the
+ * result is ERR_CLOSED. */
 struct band_reader {
     struct reader reader;
     struct pkt_in *in;    /* borrowed */
     struct str rest;      /* unread bytes of the current packet */
     uint64_t progress;    /* bytes of band 2 so far */
-    uint64_t idle_max_ms; /* how long a server may send no byte of band 1; 0: for ever */
+    uint64_t idle_max_ms; /* longest time without a byte of band 1; 0: no limit */
     uint64_t idle_since_ms;
     bool ended;
 };

@@ -1,4 +1,4 @@
-/* Joining the forge's list with the record. */
+/* Joins the forge's list with the record. */
 #include "archive/plan.h"
 
 #include "base/clock.h"
@@ -24,9 +24,9 @@ void plan_release(struct plan *p)
     arena_release(&p->arena);
 }
 
-/* Whether it is time to compare the refs of a repository although the list shows no push: refs of
- * pull requests change without a push. The time varies by up to a quarter from one repository to
- * another, so that repositories that were added together are not all due at once. */
+/* Whether the refs of a repository must be compared although the list shows no push: refs of pull
+ * requests change without a push. The period differs by up to a quarter between repositories, so
+ * that repositories that were added together are not all due at once. */
 static bool plan_look_is_due(const struct plan *p, const struct record_repo *old)
 {
     uint64_t spread = p->look_ms ? hash_xxh3(old->id, 0) % (p->look_ms / 4 + 1) : 0;
@@ -35,8 +35,8 @@ static bool plan_look_is_due(const struct plan *p, const struct record_repo *old
            (uint64_t)(p->now_ms - old->looked_ms) >= p->look_ms - spread;
 }
 
-/* Decides about a listed repository. A done outcome stays as long as the forge's entry is
- * unchanged. */
+/* Decides what to do with a listed repository. If its last outcome was a done one (outcome.h) and
+ * the forge's entry has not changed, nothing is done until a comparison of the refs is due. */
 static enum plan_step plan_decide(const struct plan *p, const struct plan_item *i)
 {
     const struct record_repo *old = i->old;
@@ -87,7 +87,7 @@ static const struct record_page *plan_old_page(const struct plan *p, struct str 
     return NULL;
 }
 
-/* Takes over the repositories of a page that has not changed. */
+/* Adds the repositories of a page that has not changed, from the record. */
 static int plan_keep_page(struct plan *p, const struct plan_page *page, struct err *err)
 {
     size_t first;
@@ -118,8 +118,8 @@ static int plan_sent_page(struct plan *p, const struct plan_page *page, size_t *
     return 0;
 }
 
-/* The list may change while its pages are read, and then a repository may be listed twice. Its
- * first entry is kept. The pages of such a list are not kept, so the next sync reads them anew. */
+/* If the list changes while its pages are read, a repository may be listed twice. The first entry
+ * is kept. The next record then has no pages, so the next sync reads the whole list again. */
 static void plan_drop_doubles(struct plan *p)
 {
     struct map seen;
@@ -138,7 +138,7 @@ static void plan_drop_doubles(struct plan *p)
     map_release(&seen);
 }
 
-/* Indexes the listed repositories by number and by name. */
+/* The listed repositories by number and by name. */
 struct plan_index {
     struct map by_id, by_name;
 };
@@ -153,8 +153,8 @@ static void plan_index(struct plan *p, struct plan_index *x)
     }
 }
 
-/* Adds a repository of the record that the list lacks. If another repository has its name now, it
- * is called `<name>@<number>`, like the copy of its bundle. */
+/* Adds a repository that is in the record but not in the list. If another repository now has its
+ * name, it is called `<name>@<number>`, like the copy of its bundle. */
 static void plan_add_missing(struct plan *p, const struct record_repo *r, bool name_is_taken)
 {
     bool over = r->code == ARCHIVE_GONE || r->code == ARCHIVE_RENAMED;

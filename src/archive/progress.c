@@ -1,4 +1,5 @@
-/* Progress of syncs. A field's value is "<started> <total> <done> <failed> <bytes> <worker>". */
+/* Progress of syncs. In the hash of progress.h, a field's value is "<started> <total> <done>
+ * <failed> <bytes> <worker>". */
 #include "archive/progress.h"
 
 #include "base/clock.h"

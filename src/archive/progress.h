@@ -1,7 +1,7 @@
-/* The progress of the syncs that run now. Every process can see it: it is a hash
- * `w:archive:running` in appDB, with a field for each account that is being synced. The numbers are
- * for people; nothing depends on them. A field whose account is not locked any more is left over
- * from a process that has died. */
+/* The progress of the syncs that run now, for people. It is a hash `w:archive:running` in appDB,
+ * with a field for each account that is being synced. So every process can show it. Nothing else
+ * depends on these numbers. If the account of a field is not locked any more, the process that
+ * wrote the field has died. */
 #ifndef ARCHIVE_PROGRESS_H
 #define ARCHIVE_PROGRESS_H
 
@@ -14,8 +14,8 @@ enum { PROGRESS_EVERY_MS = 500 };
 struct progress {
     struct str member, worker;
     int64_t started_ms;
-    uint64_t total, done, failed; /* repositories */
-    uint64_t bytes;               /* from git servers */
+    uint64_t total, done, failed; /* numbers of repositories */
+    uint64_t bytes;               /* bytes that git servers sent */
 };
 
 /* These write the progress of a sync. Errors of the store are ignored. progress_note() writes at

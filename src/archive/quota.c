@@ -1,4 +1,4 @@
-/* Quotas of forges in appDB, and the thread that prolongs the seats of transfers. */
+/* Quotas of forges in appDB, and the thread that extends the seats of transfers. */
 #include "archive/quota.h"
 
 #include "archive/scripts.h"
@@ -12,7 +12,8 @@
 
 enum { QUOTA_WORDS_MAX = 256, QUOTA_JITTER_MS = 10 * MS_PER_S, QUOTA_STATE_FIELDS = 6 };
 
-/* A seat for a transfer. The keeper prolongs it, because a transfer may last for hours. */
+/* A seat for a transfer. A transfer may last for hours, so the keeper, a thread of this module,
+ * extends the seat again and again. */
 struct quota_held {
     char *key; /* owned: the key of the host's seats */
     char id[QUOTA_SEAT_LEN + 1];
@@ -20,7 +21,7 @@ struct quota_held {
 
 struct quota {
     struct store *app;
-    unsigned rate; /* requests a second of one token */
+    unsigned rate; /* most requests a second with one token */
     const struct log *log;
     struct mutex lock; /* class "archive.quota"; guards `held` */
     VEC(struct quota_held) held;
@@ -30,7 +31,7 @@ struct quota {
 static const struct {
     const char *name;
     int seats;
-    int64_t ms; /* lifetime of a seat that is not prolonged */
+    int64_t ms; /* how long a seat lasts unless it is extended */
 } quota_sides[] = {
     [QUOTA_API] = {"api", QUOTA_API_SEATS, QUOTA_SEAT_MS},
     [QUOTA_GIT] = {"git", QUOTA_GIT_SEATS, QUOTA_GIT_SEAT_MS},
@@ -336,7 +337,8 @@ static int64_t quota_field(const struct reply *r, int64_t fallback)
     return r->type == REPLY_BULK && str_i64(r->str, &value) == 0 ? value : fallback;
 }
 
-/* Reads one state. `skew` turns the store's time into that of this process. */
+/* Reads one state. `skew` is added to a time of the store's clock to get a time of this process's
+ * clock. */
 static int quota_read_state(struct quota_state *out, const struct reply *r, int64_t skew,
                             struct err *err)
 {
@@ -352,7 +354,7 @@ static int quota_read_state(struct quota_state *out, const struct reply *r, int6
     out->limit = quota_field(&r->items[0], -1);
     out->remaining = quota_field(&r->items[1], -1);
     out->reset_ms = reset ? reset + skew : 0;
-    if (out->reset_ms && out->reset_ms <= now) /* the forge has begun a new count since then */
+    if (out->reset_ms && out->reset_ms <= now) /* since then the forge counts anew */
         out->remaining = out->limit;
     if (out->remaining < -1)
         out->remaining = 0;

@@ -8,8 +8,8 @@
 
 enum {
     REBUILD_ARENA_MAX = 64 * 1024 * 1024,
-    REBUILD_DOWN_S = 30, /* pause before a slot is tried again whose satellite does not answer */
-    /* Pause before a slot is tried again because the table has changed meanwhile. */
+    REBUILD_DOWN_S = 30, /* pause before another try when the slot's satellite does not answer */
+    /* Pause before another try when the table of slots has changed meanwhile. */
     REBUILD_AGAIN_S = 1,
     REBUILD_TRIES = 25,
     HASH_FOLDERS_LEN = 3 * ARCHIVE_HASH_LEN, /* bytes of `a6/65/81/57/` */
@@ -19,22 +19,22 @@ struct rebuild {
     struct rebuild_options o;
 };
 
-/* Facts about one account that its keys tell. */
+/* One account, as its keys describe it. */
 struct rebuild_found {
     struct str login;
     int64_t score_ms; /* score for `tracked`, from the record; -1: there is no record */
-    bool removed;     /* it is not tracked any more */
+    bool removed;     /* the account is not tracked any more: it has a `.removed` object */
 };
 
-/* The listing of one bucket. The keys of accounts whose hash is the same follow each other, so only
- * the accounts of one hash are kept. */
+/* The state while one bucket is listed. All keys of accounts with the same hash follow each other,
+ * so only the accounts of one hash are kept in memory. */
 struct rebuild_walk {
     struct rebuild *r;
     struct str host;
     char folders[HASH_FOLDERS_LEN]; /* the folders of the accounts in `found` */
     struct arena logins;            /* memory of the logins in `found` */
     VEC(struct rebuild_found) found;
-    struct arena names; /* memory of the names in the batch */
+    struct arena names; /* memory of the names that are loaded next */
     struct schedule_loaded batch[SCHEDULE_BATCH_MAX];
     size_t batched;
     uint64_t accounts;
@@ -66,7 +66,8 @@ static int walk_send(struct rebuild_walk *w, struct err *err)
     return code;
 }
 
-/* Loads the accounts of one hash. Called when all keys of the hash were seen. */
+/* Loads the accounts of one hash into the schedule. Called when all keys of the hash were
+ * listed. */
 static int walk_flush(struct rebuild_walk *w, struct err *err)
 {
     int code = 0;
@@ -116,8 +117,8 @@ static int walk_key(struct rebuild_walk *w, const struct object_info *info, stru
     return arena_error(&w->logins);
 }
 
-/* Sets the key behind which the next page begins. If a page ends among the repositories of an
- * account, the next page begins behind all of them (V3). */
+/* Sets the key after which the next page begins. If a page ends among the repositories of an
+ * account, the next page begins after all of them (V3). */
 static void walk_next(struct buf *after, const struct list_result *page)
 {
     struct str last = page->next;
@@ -184,8 +185,8 @@ static int rebuild_bucket(struct rebuild *r, unsigned slot, const struct schedul
 
 /* --- one slot --- */
 
-/* Lists a slot on the satellites that hold it. The satellite that the slot leaves is listed first:
- * an account that moves between the two listings is then in the second one. */
+/* Lists a slot on its satellites. If the slot moves, the satellite that it leaves is listed first.
+ * So an account that moves between the two listings is found in the second one. */
 static int rebuild_host(struct rebuild *r, unsigned slot, const struct slots *t, struct str host,
                         const struct task_run *run, uint64_t *accounts, struct err *err)
 {
@@ -210,7 +211,7 @@ static int rebuild_hosts(struct rebuild *r, unsigned slot, const struct slots *t
     return code;
 }
 
-/* Whether the slot has changed satellites since the listing began, so that the listing may have
+/* Whether the slot has begun or ended a move since the listing began. Then the listing may have
  * missed an account. */
 static bool rebuild_slot_moved(const struct slots *before, const struct slots *now, unsigned slot)
 {

@@ -1,10 +1,11 @@
 /* The rebuild of the schedule from the storages (docs/archive.md, "Rebuild", V1 to V6).
  *
- * Every account has an object beside its folder, so a flat listing of the storages says which
- * accounts are archived and when each was last synced. The rebuild has 256 tasks of the queue
- * `archive`, one for each slot; each lists the keys that begin with the slot's folder, in the
- * buckets of all forges. The accounts of a slot can be claimed while other slots are still being
- * listed. A satellite that is down delays its own slots only.
+ * The objects of every account include one beside its folder, such as its record. So a listing of
+ * the storages, without a delimiter, tells which accounts are archived and when each was last
+ * synced. The rebuild has 256 tasks in the queue `archive`, one for each slot. A task lists the
+ * keys that begin with the slot's folder, in the buckets of all forges. The accounts of a slot can
+ * be claimed while other slots are still being listed. A satellite that is down delays only its own
+ * slots.
  *
  * Any thread may call these functions. */
 #ifndef ARCHIVE_REBUILD_H
@@ -29,10 +30,10 @@ struct rebuild_options {
     struct schedule *schedule; /* borrowed, as everything here */
     struct queue *queue;
     rebuild_list_fn *list;
-    /* Gives the hosts of all forges, in the arena. */
+    /* Returns the hosts of all forges, in the arena. */
     int (*hosts)(void *ctx, struct arena *a, struct str **out, size_t *count, struct err *err);
     void (*table)(void *ctx, struct slots *out); /* copies the table of slots */
-    void *ctx;                                   /* of the three functions above */
+    void *ctx;                                   /* argument of the three functions above */
     const struct log *log;
 };
 int rebuild_open(struct rebuild **out, const struct rebuild_options *o, struct err *err) MUST_CHECK;
@@ -41,17 +42,17 @@ void rebuild_close(struct rebuild *r); /* NULL is fine */
 /* Puts a task on the queue for each slot that is not rebuilt yet and has no task. *added is the
  * number of new tasks; `added` may be NULL. */
 int rebuild_missing(struct rebuild *r, size_t *added, struct err *err) MUST_CHECK;
-/* Adds tasks that rebuild all slots, even those that are built already. An administrator asks for
- * this. The schedule keeps its accounts meanwhile. */
+/* Adds tasks that rebuild all slots, even slots that are marked as built. It serves the command
+ * `weir archive rebuild`. The schedule keeps its accounts meanwhile. */
 int rebuild_all(struct rebuild *r, struct err *err) MUST_CHECK;
 
 /* Rebuilds one slot. *accounts is the number of accounts that were found. `run` is the task that
- * the call belongs to, or NULL. When the task must end, the call ends with ERR_SHUTDOWN. ERR_AGAIN:
- * the store was emptied meanwhile, or the slot has moved; the slot must be rebuilt once more. */
+ * makes the call, or NULL. When that task must end, the call returns ERR_SHUTDOWN. ERR_AGAIN: the
+ * store was emptied meanwhile, or the slot has moved; the slot must be rebuilt once more. */
 int rebuild_slot(struct rebuild *r, unsigned slot, const struct task_run *run, uint64_t *accounts,
                  struct err *err) MUST_CHECK;
 /* The handler of the tasks; task_handler.ctx is the struct rebuild. If the slot's satellite is
- * down, the task is put back and this does not count as a try. */
+ * down, the task goes back to the queue, and the run is not counted as a try. */
 int rebuild_handle(struct task_run *run, struct err *err);
 
 #endif

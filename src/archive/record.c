@@ -32,8 +32,9 @@ void archive_record_add_error(struct archive_record *r, const struct record_erro
 
 /* --- members of lines ---
  *
- * A line is read by a table: for each member its name, its kind, and where it goes. Members that
- * are absent leave the zero that is there; a member of another kind is refused. */
+ * A table describes the members of a line: the name of each, its kind, and the place in the struct
+ * for its value. A member that is absent leaves its place unchanged, which is 0. A member of
+ * another kind than the table says is refused. */
 
 enum member_kind {
     MEMBER_STR,
@@ -331,8 +332,8 @@ static int record_line(struct archive_record *r, struct str line, size_t number,
     return code;
 }
 
-/* A page has only the number of its repositories, so the numbers must add up to the listed
- * repositories. */
+/* A page does not name its repositories, but only counts them. So the counts of all pages must add
+ * up to the number of listed repositories. */
 static int record_check_pages(const struct archive_record *r, struct err *err)
 {
     size_t listed = 0, on_pages = 0;
@@ -349,7 +350,7 @@ static int record_check_pages(const struct archive_record *r, struct err *err)
                          on_pages, listed);
 }
 
-/* Removes complete lines from the front of `text` and reads them. */
+/* Removes the complete lines from the beginning of `text` and reads them. */
 static int record_lines(struct archive_record *r, struct buf *text, size_t *number, struct err *err)
 {
     struct str rest = buf_str(text), line;
@@ -385,7 +386,7 @@ int archive_record_read(struct archive_record *r, struct reader *from, struct er
 
 /* --- writing --- */
 
-/* Appends line `at` of the text. False: there is no such line. */
+/* Appends line `at` of the record's text. Returns false if there is no such line. */
 static bool record_write_line(struct buf *out, const struct archive_record *r, size_t at)
 {
     struct json_out w;

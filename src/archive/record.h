@@ -1,10 +1,11 @@
 /* The record of an account, `<h>/<login>.json`: what its last full sync found and stored.
  *
- * A record is written as the last step of a full sync, so it is the commit point of that sync
- * (docs/archive.md, A2). It is JSON lines: the first line is the account, in at most 4 KiB, so that
- * a read of 4 KiB answers for the account. Behind it are lines for the pages of the forge's list,
- * for the last errors, and one line for each repository: first those of the list, in its order,
- * then those that are not listed any more. Records are read and written line by line.
+ * Writing the record is the last step of a full sync, so it is the commit point of the sync
+ * (docs/archive.md, A2). A record is JSON lines. The first line describes the account in at most 4
+ * KiB, so a read of 4 KiB is enough to learn the state of the account. Then follow lines for the
+ * pages of the forge's list and for the last errors, and one line for each repository: first the
+ * listed ones, in the order of the list, then those that are not listed any more. Records are read
+ * and written line by line.
  *
  * A struct archive_record belongs to one thread. Nothing in this file blocks, except reads from the
  * given reader. */
@@ -30,14 +31,14 @@ struct record_account {
     struct str type;           /* "User", "Organization" or the forge's other word */
     int64_t added_ms;          /* 0: not known */
     int64_t last_full_sync_ms; /* when the last full sync began */
-    int64_t gists_ms; /* when the last sync began that saved all gists; 0: there was none */
+    int64_t gists_ms;          /* start of the last sync that saved all gists; 0: there was none */
     uint64_t repos_listed, repos_stored, bytes;
-    uint64_t fence; /* fence of the lock under which the record was written (A5) */
+    uint64_t fence; /* fence (number) of the lock under which the record was written (A5) */
     uint32_t epoch; /* epoch (number) of the table of slots at that time */
 };
 
-/* A page of the forge's list of repositories. If its ETag is unchanged, the record has its
- * repositories. */
+/* A page of the forge's list of repositories. If the page's ETag is unchanged, weir takes its
+ * repositories from the record. */
 struct record_page {
     struct str url, etag;
     size_t repos; /* how many of the listed repositories are on this page */
@@ -54,16 +55,16 @@ struct record_repo {
     struct str name;
     struct str pushed_at;   /* in the forge's own notation */
     struct str refs_digest; /* digest of the refs in the bundle; empty: there is no bundle */
-    struct str etag;        /* of the bundle */
+    struct str etag;        /* ETag of the bundle */
     struct str zip;     /* id of the commit that the ZIP was made from; empty: there is no ZIP */
     struct str url;     /* clone URL, if it is not `<forge>/<login>/<name>.git` */
-    struct str extra;   /* a JSON object with the state of options such as wikis; or empty */
-    uint64_t bytes;     /* of the bundle */
+    struct str extra;   /* a JSON object with the state of options such as releases; or empty */
+    uint64_t bytes;     /* size of the bundle */
     int64_t updated_ms; /* when the bundle was last written */
     int64_t looked_ms;  /* when the refs were last compared with the server's */
     int64_t audited_ms; /* when git last read the bundle; 0: never */
     enum archive_code code;
-    bool listed; /* the forge's list has it */
+    bool listed; /* the repository is in the forge's list */
 };
 
 struct archive_record {
@@ -78,19 +79,19 @@ void archive_record_init(struct archive_record *r);
 void archive_record_release(struct archive_record *r);
 
 /* Reads a record; `r` must be initialised and empty. ERR_CORRUPT: a line does not have the form
- * that weir writes; err names the line. ERR_VERSION: a newer weir has written it. ERR_TOO_LARGE: it
- * is past a limit. */
+ * that weir writes; err names the line. ERR_VERSION: a newer weir has written it. ERR_TOO_LARGE:
+ * the record is past a limit. */
 int archive_record_read(struct archive_record *r, struct reader *from, struct err *err) MUST_CHECK;
 /* Reads the account from the first bytes of a record, which must include the whole first line.
  * Strings are in the arena. The errors are those of archive_record_read(). */
 int archive_record_read_head(struct record_account *out, struct arena *a, struct str head,
                              struct err *err) MUST_CHECK;
 
-/* Adds an error behind the others; the oldest error is dropped when there are too many. Strings are
- * copied. */
+/* Appends an error. When there are too many, the oldest one is dropped. Strings are copied. */
 void archive_record_add_error(struct archive_record *r, const struct record_error *e);
 
-/* A reader of the text of a record, one line at a time. The record must not change meanwhile. */
+/* A reader of a record's text, which is made one line at a time. The record must not change
+ * meanwhile. */
 struct record_text {
     struct reader reader;
     const struct archive_record *record; /* borrowed */

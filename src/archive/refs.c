@@ -60,7 +60,7 @@ bool git_ref_is_kept(struct str name)
         {"refs/weir/", ""},
     };
 
-    if (str_eq(name, STR("refs/weir"))) /* it could not stand beside refs below it */
+    if (str_eq(name, STR("refs/weir"))) /* git could not have it together with the refs below it */
         return false;
 
     for (size_t i = 0; i < ARRAY_SIZE(left_out); i++)
@@ -133,8 +133,9 @@ int git_refs_sort(struct git_refs *r, struct err *err)
     return 0;
 }
 
-/* All names that begin with a name come right behind it in a sorted list. So a stack of the names
- * that the present one begins with finds every ref that is a folder too. */
+/* In a sorted list, a name is directly followed by all names that begin with it. So the function
+ * keeps a stack of the names that are the beginning of the present name, and with it finds every
+ * ref that is also a folder. */
 void git_refs_leave_folders(struct git_refs *r)
 {
     size_t above[GIT_REF_NAME_MAX + 1], depth = 0, kept = 0;

@@ -1,8 +1,8 @@
 /* The refs of a git repository, as a server lists them.
  *
- * A server may be hostile, so every name is checked by git's own rules before it is kept: a name
- * with a newline would write a line into the header of a bundle. Names that break the rules, and
- * refs that a forge makes for itself (merges of pull requests, pipelines), are left out and
+ * A server may be hostile: if the name of a ref had a newline, it would write a further line into
+ * the header of a bundle. So every name is checked by git's own rules. Names that break the rules,
+ * and refs that a forge makes for itself (merges of pull requests, pipelines), are left out and
  * counted. A git_refs belongs to one thread. */
 #ifndef ARCHIVE_REFS_H
 #define ARCHIVE_REFS_H
@@ -16,9 +16,10 @@ enum {
     GIT_ID_MAX = 32, /* bytes of an object's id: 20 with SHA-1, 32 with SHA-256 */
     GIT_REF_NAME_MAX = 1024,
     GIT_REFS_MAX = 1000 * 1000,
-    GIT_REFS_BYTES_MAX = 32 * 1024 * 1024, /* memory for all refs: 400,000 with usual names */
+    /* Most memory for all refs; enough for 400,000 usual names. */
+    GIT_REFS_BYTES_MAX = 32 * 1024 * 1024,
     GIT_REFS_SMALL = 4 * 1024 * 1024, /* a list that takes more bytes than this counts as large */
-    GIT_DIGEST_LEN = 64,              /* hex digits */
+    GIT_DIGEST_LEN = 64,              /* hex digits of a digest */
 };
 
 struct git_ref {
@@ -33,11 +34,11 @@ struct git_refs {
     unsigned char head[GIT_ID_MAX]; /* id that HEAD leads to, if has_head */
     /* The ref that HEAD names; empty: HEAD names no ref, or it is not known. */
     struct str head_target;
-    uint64_t left_out;  /* refs that are not kept */
+    uint64_t left_out;  /* refs that were left out */
     uint64_t seen;      /* refs that the server has sent */
     struct arena arena; /* memory of the names */
     /* Called once, when the list becomes large (GIT_REFS_SMALL). If it fails, reading the list
-     * fails with its error. May be NULL. */
+     * fails with the same error. May be NULL. */
     int (*may_grow)(void *ctx, struct err *err);
     void *ctx;
 };
@@ -52,13 +53,14 @@ static inline size_t git_id_len(bool is_sha256)
 
 /* Whether git accepts the name for a ref below `refs/` (git-check-ref-format). */
 bool git_ref_name_ok(struct str name);
-/* Whether the archive keeps the ref. Refs that the forge or weir makes for itself are not kept. */
+/* Whether the archive keeps the ref. It does not keep refs that a forge or weir makes for
+ * itself. */
 bool git_ref_is_kept(struct str name);
 
 /* Adds a ref, or HEAD, as a server has sent it: `id` in hex. Refs that are not kept are only
  * counted. ERR_PARSE: `id` is not an id. ERR_TOO_LARGE: there are too many refs. */
 int git_refs_add(struct git_refs *r, struct str id, struct str name, struct err *err) MUST_CHECK;
-/* Notes the target of HEAD. A target with an invalid name is ignored. */
+/* Notes the target of HEAD. A target whose name is invalid is ignored. */
 void git_refs_set_head_target(struct git_refs *r, struct str target);
 
 /* Sorts the list by name. ERR_PARSE: the server has sent a name twice. */

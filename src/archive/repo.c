@@ -1,4 +1,4 @@
-/* One repository: from the refs of its server to a bundle in the storage. */
+/* The sync of one repository: from the refs of its server to a bundle in the storage. */
 #include "archive/repo_int.h"
 
 #include "archive/link.h"
@@ -118,8 +118,8 @@ int repo_by_id(struct repo_work *w, struct forge_repo *out, struct forge_fault *
     return code;
 }
 
-/* The git server has refused the repository. A git server says little about the reason, so the
- * forge is asked. A refusal alone never means that the repository is gone. */
+/* The git server has refused the repository. It says little about the reason, so weir asks the
+ * forge's API. A refusal alone never means that the repository is gone. */
 static int repo_refused(struct repo_work *w, const struct fetch_fault *f, int code, struct err *err)
 {
     struct forge_fault fault = {0};
@@ -208,9 +208,9 @@ static void repo_stored(struct repo_work *w, const struct bundle_result *r)
     atomic_fetch_add(&w->scope->bytes, r->pack_bytes);
 }
 
-/* The stored bundle has a later fence than this sync: the store has lost its fences. Raises the
- * fence, so that the next claims get later ones. The rest of this sync would fail too, so it
- * ends. */
+/* The stored bundle has a later fence than this sync, so the store must have lost its last fence.
+ * Raises the store's fence, so that the next claims get later ones. Further writes of this sync
+ * would fail too, so it ends. */
 static void repo_raise_fence(struct repo_work *w)
 {
     struct err err = {0};
@@ -220,8 +220,7 @@ static void repo_raise_fence(struct repo_work *w)
     atomic_store(&w->scope->stop, true);
 }
 
-/* Notes why a bundle could not be written: because of the server's pack, or because of the
- * satellite. */
+/* Notes why a bundle could not be written: the server's pack was wrong, or the satellite failed. */
 static int repo_write_failed(struct repo_work *w, int code, struct err *err)
 {
     const struct fetch_fault *f = git_remote_fault(w->remote);
@@ -239,8 +238,8 @@ static int repo_write_failed(struct repo_work *w, int code, struct err *err)
     return repo_fail_storage(w, "upload", code, err);
 }
 
-/* Writes the bundle: whole, or by appending to the stored one. `pack` NULL: there is nothing to
- * append, and only the header changes. */
+/* Writes the bundle: a whole new one, or one that appends to the stored one. If `pack` is NULL, no
+ * objects are new, and only the header changes. */
 static int repo_write(struct repo_work *w, const struct git_refs *refs, struct reader *pack,
                       struct err *err)
 {
@@ -261,8 +260,8 @@ static int repo_write(struct repo_work *w, const struct git_refs *refs, struct r
     return 0;
 }
 
-/* Handles a failed write. A stored bundle that cannot be appended to is kept aside; then *again is
- * set, and the repository is fetched whole. */
+/* Handles a failed write. If the stored bundle cannot be appended to, it is kept aside; then *again
+ * is set, and the caller fetches the whole repository. */
 static int repo_write_refused(struct repo_work *w, int code, bool *again, struct err *err)
 {
     const struct fetch_fault *f = git_remote_fault(w->remote);
@@ -279,7 +278,7 @@ static int repo_write_refused(struct repo_work *w, int code, bool *again, struct
 
 /* --- fetching --- */
 
-/* The refs have changed since they were read, so they are read again; a few times at most. */
+/* The refs have changed since they were read. Reads them again, but only a few times. */
 static int repo_refresh(struct repo_work *w, bool *again, struct err *err)
 {
     struct fetch_fault fault = {0};
@@ -291,8 +290,8 @@ static int repo_refresh(struct repo_work *w, bool *again, struct err *err)
 }
 
 /* Asks for the pack of new objects, if there are any, and writes the bundle while the pack is
- * received. *again: the call must be repeated, because the refs have changed, the stored bundle was
- * put aside, or one request could not name all new tips. */
+ * received. *again is set when the caller must repeat the call: the refs have changed, the stored
+ * bundle was put aside, or one request could not name all new tips. */
 static int repo_round(struct repo_work *w, unsigned *refreshes, bool *again, struct err *err)
 {
     struct fetch_fault fault = {0};
@@ -323,7 +322,8 @@ static int repo_round(struct repo_work *w, unsigned *refreshes, bool *again, str
     return code;
 }
 
-/* Compares the refs, and updates the bundle to the server's state. */
+/* Compares the refs of the bundle with those of the server, and updates the bundle to the server's
+ * state. */
 int repo_update(struct repo_work *w, struct err *err)
 {
     const struct git_refs *refs = git_remote_refs(w->remote);
@@ -394,8 +394,8 @@ static int repo_zip_write(struct repo_work *w, const struct git_refs *refs, stru
                    err);
 }
 
-/* The refs have changed since the bundle was stored, and the server has dropped the tip of the
- * default branch. Updates the bundle to the refs as they are now. */
+/* The server does not have the tip of the default branch any more, because the refs have changed
+ * since the bundle was stored. Updates the bundle to the present refs. */
 static int repo_catch_up(struct repo_work *w, struct err *err)
 {
     enum archive_code outcome = w->outcome;
@@ -411,7 +411,8 @@ static int repo_catch_up(struct repo_work *w, struct err *err)
     return code;
 }
 
-/* Asks for the tip of HEAD with its tree alone. *pack stays NULL if there is nothing to ask for. */
+/* Asks for the tip of HEAD and its tree, without history. *pack stays NULL if there is no such
+ * tip. */
 static int repo_zip_fetch(struct repo_work *w, struct reader **pack, struct str *tip,
                           struct err *err)
 {
@@ -433,7 +434,7 @@ static int repo_zip_fetch(struct repo_work *w, struct reader **pack, struct str 
     }
 }
 
-/* Makes the ZIP of the default branch anew if its tip has changed. */
+/* Makes a new ZIP file of the default branch if its tip has changed. */
 static int repo_zip(struct repo_work *w, struct err *err)
 {
     struct reader *pack = NULL;
@@ -469,8 +470,8 @@ static void repo_look_after(struct repo_work *w)
                    w->item->next.name, &info);
 }
 
-/* Handles a part that is too large: the other parts are saved first, and the repository fails at
- * the end. Only the first such failure is kept. */
+/* Handles a part that is too large: remembers the failure and lets the caller save the other parts.
+ * The repository fails at the end, with the first such failure. */
 static int repo_put_off(struct repo_work *w, struct repo_fault *too_big, int code)
 {
     if (code != ERR_TOO_LARGE || w->fault.error.code != ARCHIVE_TOO_BIG)
@@ -481,7 +482,7 @@ static int repo_put_off(struct repo_work *w, struct repo_fault *too_big, int cod
     return 0;
 }
 
-/* Saves the parts beside the bundle. */
+/* Saves the parts beside the bundle: the ZIP file, the options, the wiki. */
 static int repo_run_parts(struct repo_work *w, struct err *err)
 {
     struct repo_fault too_big = {0};
@@ -538,7 +539,8 @@ static void repo_conclude(struct repo_work *w)
     struct record_repo *r = &w->item->next;
 
     r->code = w->outcome;
-    /* After a permanent outcome, the forge's list has answered instead of a comparison. */
+    /* A permanent outcome comes from the forge's list or API, so it counts as a comparison of the
+     * refs. */
     if (w->compared || archive_codes[w->outcome].permanent)
         r->looked_ms = w->scope->now_ms;
     w->item->failed = !archive_codes[w->outcome].permanent;
@@ -581,9 +583,9 @@ int repo_sync(const struct repo_call *c, struct repo_fault *fault, struct err *e
 
 /* --- repositories that the list lacks --- */
 
-/* Handles a repository that the list lacks but the forge has found by its number: it has another
- * owner now, or the list leaves it out (as it does when the repository has become private), and it
- * is synced all the same. */
+/* Handles a repository that the list lacks but that the forge finds by its number. Either it has
+ * another owner now, or the list leaves it out, for example because it has become private. In the
+ * second case it is synced as before. */
 static int repo_found(struct repo_work *w, const struct forge_repo *r, struct err *err)
 {
     int code;
@@ -591,7 +593,8 @@ static int repo_found(struct repo_work *w, const struct forge_repo *r, struct er
     if (str_ieq(r->owner, w->scope->login)) {
         w->item->disabled = r->disabled;
         w->item->foreign = r->foreign;
-        if (r->clone_url.len) /* its name in the archive may differ from the forge's: `X@<id>` */
+        /* Its name in the archive may be `X@<id>`, so the URL cannot be made from the name. */
+        if (r->clone_url.len)
             w->item->next.url = repo_keep(w, r->clone_url);
         return repo_run(w, err);
     }

@@ -24,7 +24,7 @@ int repo_fail_storage(struct repo_work *w, const char *stage, int code, const st
     return repo_fail(w, archive_code_of_storage(code), stage, code, err);
 }
 
-/* Joins weir's message and the server's. */
+/* Joins weir's message and the server's message. */
 static struct str repo_words(struct repo_work *w, const struct err *err, struct str words)
 {
     struct str text = str_z(err->text);

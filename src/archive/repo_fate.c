@@ -1,6 +1,6 @@
-/* Names of repositories that have changed: renamed, or used again by another repository; and
- * bundles that cannot be appended to (docs/archive.md, "When names change"). Nothing that was saved
- * is lost by any of them: a bundle is copied aside before a fresh one replaces it. */
+/* Handles changed names: repositories that were renamed, and names that another repository uses
+ * now. Also handles bundles that cannot be appended to (docs/archive.md, "When names change").
+ * Saved data are never lost: a bundle is copied aside before a fresh one replaces it. */
 #include "archive/repo_int.h"
 
 #include "archive/schedule.h"
@@ -19,12 +19,14 @@ int repo_open_bundle(struct repo_work *w, struct err *err)
     if (w->has_old && w->old.meta.fence > SCHEDULE_FENCE_MAX) {
         log_warn(w->scope->archive->log, "archive.fence_ignored", log_s("key", w->job.key),
                  log_u("fence", w->old.meta.fence));
-        w->old.meta.fence = 0; /* no claim has had it; the bundle's ETag still orders writers */
+        /* No claim can have had this fence; the bundle's ETag still keeps writers apart. */
+        w->old.meta.fence = 0;
     }
     return code;
 }
 
-/* Makes a part of a name from the time at which the object was written. */
+/* Makes a part of a name from the time at which the object was written, such as the time in
+ * `<repo>@<time>.bundle`. */
 static struct str repo_time_mark(struct repo_work *w, const struct object_info *info,
                                  const char *why)
 {
@@ -36,8 +38,8 @@ static struct str repo_time_mark(struct repo_work *w, const struct object_info *
     return arena_fmt(w->arena, "%s%s", why, at);
 }
 
-/* Copies an object to a free key. It fails if the key exists, so nothing that was kept aside is
- * replaced. */
+/* Copies an object to a free key. Fails if the key exists, so that an object that was kept aside is
+ * never replaced. */
 static int repo_copy_new(struct repo_work *w, struct str to, const struct object_info *from,
                          struct err *err)
 {
@@ -50,8 +52,8 @@ static int repo_copy_new(struct repo_work *w, struct str to, const struct object
 }
 
 /* Whether one object is a copy of the other. A copy of an object with parts may have another ETag;
- * then the metadata are compared. A bundle that was written as an upload has no pack-sum, but no
- * two writes have the same header, size, fence and time. */
+ * then the metadata are compared. They are enough even where pack-sum is missing (in a bundle that
+ * was written as an upload), because no two writes have the same header, size, fence and time. */
 static bool repo_is_copy(const struct object_info *there, const struct object_info *from)
 {
     struct bundle_meta l, r;
@@ -73,7 +75,7 @@ static struct str repo_aside_key(const struct repo_work *w, struct str name, str
 }
 
 /* Copies the stored bundle to `<repo>@<mark>.bundle`, unless an earlier try has made the copy. If
- * that key has another object, the copy gets the time in its name too. */
+ * that key has a different object, the name of the copy includes the time too. */
 static int repo_copy_aside(struct repo_work *w, struct str mark, const struct object_info *from,
                            struct str *to, struct err *err)
 {
@@ -93,7 +95,7 @@ static int repo_copy_aside(struct repo_work *w, struct str mark, const struct ob
             code = repo_copy_new(w, *to, from, err);
             if (code != ERR_PRECONDITION)
                 return code;
-            /* another thread has made the copy first */
+            /* another thread has made the copy meanwhile */
             code = shelf_head(w->scope->shelf, w->arena, *to, &there, err);
         }
         if (code < 0 || repo_is_copy(&there, from))
@@ -143,7 +145,7 @@ int repo_say_renamed(struct repo_work *w, struct str old_name, struct str now_is
     return repo_error_put(w, old_name, err);
 }
 
-/* Copies the ZIP. If there is none, the sync makes a new ZIP. */
+/* Copies the ZIP file to the new name. If there is none, the sync makes a new ZIP file. */
 static int repo_take_zip(struct repo_work *w, struct err *err)
 {
     struct str to = repo_key(w, ARCHIVE_ZIP, w->item->next.name);
@@ -159,9 +161,9 @@ static int repo_take_zip(struct repo_work *w, struct err *err)
     return 0;
 }
 
-/* Copies a bundle to the repository's new name. There must be no bundle there, or only the one that
- * was put aside before (w->replaces). ERR_CONFLICT: the bundle has changed since `info` was
- * read. */
+/* Copies a bundle to the repository's new name. At the new name there must be no bundle, or only
+ * the one that was put aside before (w->replaces). ERR_CONFLICT: the bundle has changed since
+ * `info` was read. */
 static int repo_take_bundle(struct repo_work *w, const struct object_info *info, struct err *err)
 {
     struct put_options o = {
@@ -179,8 +181,9 @@ static int repo_take_bundle(struct repo_work *w, const struct object_info *info,
     return code;
 }
 
-/* Finds a bundle at `key`. *ours: it belongs to this repository. If another repository has taken
- * the old name since, the bundle is not ours and must not be copied. */
+/* Finds a bundle at `key`. *ours is set if the bundle belongs to this repository. If another
+ * repository has taken the old name since, the bundle belongs to that one and must not be
+ * copied. */
 static int repo_find_ours(struct repo_work *w, struct str key, struct object_info *info, bool *ours,
                           struct err *err)
 {
@@ -193,8 +196,9 @@ static int repo_find_ours(struct repo_work *w, struct str key, struct object_inf
     return code == ERR_NOT_FOUND ? 0 : code;
 }
 
-/* The old name has another repository's bundle, or another thread is about to store one there. That
- * thread has put this repository's bundle aside first, so the copy aside is used. */
+/* At the old name there is the bundle of another repository, or another thread is about to store
+ * one. That thread first puts this repository's bundle aside, so the bundle that was put aside is
+ * copied. */
 static int repo_take_aside(struct repo_work *w, struct err *err)
 {
     struct str key = repo_aside_key(w, w->item->old->name, w->job.source_id);
@@ -217,7 +221,7 @@ static int repo_take_along(struct repo_work *w, struct str now_is, struct err *e
 
     if (code < 0 || !ours)
         return code < 0 ? code : repo_take_aside(w, err);
-    /* The bundle is copied last: if this sync is killed before, the next sync does everything
+    /* The bundle is copied last: if this sync is killed before that, the next sync does all steps
      * again. */
     if (!w->item->old_name_taken)
         code = repo_say_renamed(w, w->item->old->name, now_is, err);
@@ -228,8 +232,8 @@ static int repo_take_along(struct repo_work *w, struct str now_is, struct err *e
     return code == ERR_CONFLICT || code == ERR_NOT_FOUND ? repo_take_aside(w, err) : code;
 }
 
-/* A renamed repository keeps its bundle and ZIP by a copy to the new name, so nothing is fetched
- * again. The old objects stay. */
+/* Copies the bundle and the ZIP file of a renamed repository to the new name, so that nothing is
+ * fetched again. The old objects stay. */
 static int repo_rename(struct repo_work *w, struct err *err)
 {
     struct str now_is = arena_fmt(w->arena, STR_FMT "/" STR_FMT, STR_ARG(w->scope->login),
@@ -246,7 +250,7 @@ static int repo_rename(struct repo_work *w, struct err *err)
 
 /* --- before a sync --- */
 
-/* Whether the stored bundle is that of another repository, which had this name before. */
+/* Whether the stored bundle belongs to another repository, which had this name before. */
 static bool repo_is_of_another(const struct repo_work *w)
 {
     struct str source = str_z(w->old.meta.source_id);
@@ -254,7 +258,7 @@ static bool repo_is_of_another(const struct repo_work *w)
     return w->old.has_meta && source.len && !str_eq(source, w->job.source_id);
 }
 
-/* Puts the bundle of another repository aside, which had this name before. */
+/* The stored bundle belongs to another repository, which had this name before. Puts it aside. */
 static int repo_oust(struct repo_work *w, struct err *err)
 {
     struct str source = arena_str(w->arena, str_z(w->old.meta.source_id));
@@ -270,7 +274,8 @@ int repo_settle(struct repo_work *w, struct err *err)
     int code = repo_open_bundle(w, err);
     bool ousted = code == 0 && repo_is_of_another(w);
 
-    if (repo_is_renamed(w)) /* the state of the options is about objects under the old name */
+    /* The options' state in the record describes objects under the old name. */
+    if (repo_is_renamed(w))
         w->item->next.extra = STR_EMPTY;
     if (ousted && (code = repo_oust(w, err)) < 0)
         return code;
@@ -278,7 +283,7 @@ int repo_settle(struct repo_work *w, struct err *err)
         code = repo_rename(w, err);
         if (code < 0)
             return code;
-        /* No bundle was copied; the stored one is still the other repository's. */
+        /* No bundle was copied, so the stored bundle is still that of the other repository. */
         if (w->replaces.len)
             return 0;
         code = repo_open_bundle(w, err);

@@ -1,6 +1,6 @@
-/* The parts of one repository's sync (repo.h): repo.c compares and fetches, repo_fate.c handles
- * names that have changed owners, repo_error.c writes `.error` objects, repo_parts.c saves wikis,
- * gists and other options. */
+/* Declarations that the files about one repository's sync (repo.h) share. repo.c compares and
+ * fetches, repo_fate.c handles names that have changed, repo_error.c writes `.error` objects, and
+ * repo_parts.c saves wikis, gists and other options. */
 #ifndef ARCHIVE_REPO_INT_H
 #define ARCHIVE_REPO_INT_H
 
@@ -9,7 +9,7 @@
 #include "archive/repo.h"
 #include "archive/shelf_bucket.h"
 
-/* One repository while it is worked on. It belongs to one thread. */
+/* The state while one repository is synced. It belongs to one thread. */
 struct repo_work {
     const struct repo_call *call;
     struct sync_scope *scope;
@@ -28,7 +28,7 @@ struct repo_work {
     enum archive_code outcome;
     bool compared; /* the server's refs were read */
     bool is_part;  /* a wiki or a gist: it may be missing, and is not in the forge's list */
-    bool no_token; /* it is on another host than the forge's own, so no token is sent */
+    bool no_token; /* its URL is not on the forge's own host, so no token is sent */
 };
 
 void repo_work_init(struct repo_work *w, const struct repo_call *c);
@@ -38,20 +38,20 @@ int repo_connect(struct repo_work *w, struct err *err) MUST_CHECK;
 int repo_update(struct repo_work *w, struct err *err) MUST_CHECK;
 void repo_disconnect(struct repo_work *w); /* may be called twice */
 
-/* Saves the options of the repository that are on (extras.h); the server is connected. */
+/* Saves the options (extras.h) that are switched on. repo_connect() must have succeeded. */
 int repo_extras(struct repo_work *w, struct err *err) MUST_CHECK;
-/* Saves the wiki, if that option is on. It disconnects first, because the wiki needs a seat
- * (quota.h) for its own transfer. */
+/* Saves the wiki, if that option is on. It disconnects first, because the wiki's own transfer needs
+ * a seat (quota.h). */
 int repo_wiki(struct repo_work *w, struct err *err) MUST_CHECK;
 
 /* Copies a text into the memory of the plan. */
 struct str repo_keep(const struct repo_work *w, struct str text);
 
-/* The key of an object of the repository; `name` as archive_key() takes it. */
+/* The key of an object of the repository; `name` is that of archive_key(). */
 struct str repo_key(const struct repo_work *w, enum archive_kind kind, struct str name);
 
-/* These note why the repository failed, and return `code`, which is below 0. `code` and the text of
- * `err` come from the call that failed. */
+/* These functions note why the repository failed, and return `code`, which is below 0. `code` and
+ * the text of `err` come from the call that failed. */
 int repo_fail(struct repo_work *w, enum archive_code outcome, const char *stage, int code,
               const struct err *err);
 int repo_fail_storage(struct repo_work *w, const char *stage, int code, const struct err *err);
@@ -60,8 +60,8 @@ int repo_fail_fetch(struct repo_work *w, const char *stage, const struct fetch_f
 int repo_fail_forge(struct repo_work *w, const char *stage, const struct forge_fault *f, int code,
                     const struct err *err);
 
-/* Writes the `.error` object of w->fault beside the bundle `name`. It counts how often the same
- * code has come in a row. */
+/* Writes the `.error` object of w->fault beside the bundle `name`. The object counts how often in a
+ * row the same code has occurred. */
 int repo_error_put(struct repo_work *w, struct str name, struct err *err) MUST_CHECK;
 int repo_error_remove(struct repo_work *w, struct err *err) MUST_CHECK;
 
@@ -71,8 +71,8 @@ int repo_error_remove(struct repo_work *w, struct err *err) MUST_CHECK;
 int repo_settle(struct repo_work *w, struct err *err) MUST_CHECK;
 /* Opens the stored bundle; called again after each write. */
 int repo_open_bundle(struct repo_work *w, struct err *err) MUST_CHECK;
-/* Copies the stored bundle to `<repo>@<mark>.bundle`, and closes it: a fresh bundle will replace
- * it. If the mark is empty the time of the stored bundle is used, so that a second try makes no
+/* Copies the stored bundle to `<repo>@<mark>.bundle`, and closes it, so that a fresh bundle can
+ * replace it. If the mark is empty, the time of the stored bundle is used; so a second try makes no
  * second copy. */
 int repo_put_aside(struct repo_work *w, const char *why, struct str mark,
                    struct err *err) MUST_CHECK;
@@ -80,8 +80,8 @@ int repo_put_aside(struct repo_work *w, const char *why, struct str mark,
 /* Asks the forge about the repository by its number. */
 int repo_by_id(struct repo_work *w, struct forge_repo *out, struct forge_fault *fault,
                struct err *err) MUST_CHECK;
-/* Writes an `.error` object beside the objects under `old_name`: the repository is now called
- * `now_is`. */
+/* Writes an `.error` object beside the objects under `old_name`, which says that the repository is
+ * now called `now_is`. */
 int repo_say_renamed(struct repo_work *w, struct str old_name, struct str now_is,
                      struct err *err) MUST_CHECK;
 

@@ -1,5 +1,5 @@
-/* Things beside a bundle: wikis and gists, which are git repositories, and the options of extras.h.
- */
+/* Saves the parts beside a bundle: wikis and gists, which are git repositories, and the options of
+ * extras.h. */
 #include "archive/extras.h"
 #include "archive/forge_int.h"
 #include "archive/link.h"
@@ -7,7 +7,7 @@
 
 /* --- wikis and gists --- */
 
-/* Syncs a git repository that belongs to another thing: a wiki or a gist. */
+/* Syncs a wiki or a gist: a git repository that belongs to another repository or to the account. */
 static int part_sync(struct repo_work *w, struct err *err)
 {
     int code = shelf_bucket_init(&w->bucket, w->scope->shelf, err);
@@ -24,7 +24,7 @@ static int part_sync(struct repo_work *w, struct err *err)
     return code;
 }
 
-/* The URL of a wiki: that of its repository, with ".wiki.git" for ".git". */
+/* The URL of a wiki: that of its repository, with ".wiki.git" in the place of ".git". */
 static struct str wiki_url(const struct repo_work *w)
 {
     const struct record_repo *r = &w->item->next;
@@ -38,8 +38,9 @@ static struct str wiki_url(const struct repo_work *w)
     return arena_fmt(w->arena, STR_FMT ".wiki.git", STR_ARG(url));
 }
 
-/* Whether the server says that there is no such wiki. To requests without a token, servers answer
- * 401 or 403 for things that do not exist. With a token these statuses are refusals. */
+/* Whether the server says that the wiki does not exist. Servers answer requests without a token
+ * with 401 or 403 for things that do not exist. For requests with a token these statuses are
+ * refusals. */
 static bool wiki_is_absent(const struct repo_work *wiki)
 {
     enum archive_code outcome = wiki->fault.error.code;
@@ -63,7 +64,7 @@ int repo_wiki(struct repo_work *w, struct err *err)
     repo_work_init(&wiki, &call);
     int code = part_sync(&wiki, err);
     if (code < 0 && code != ERR_CANCELED && wiki_is_absent(&wiki))
-        return 0; /* objects that were saved before stay */
+        return 0; /* objects of earlier syncs stay */
     if (code < 0)
         w->fault = wiki.fault;
     return code;
@@ -84,8 +85,7 @@ int repo_gist(const struct repo_call *c, struct str id, struct str url, struct r
     gist.no_token = !link_same_origin(url, c->scope->forge->git);
     int code = part_sync(&gist, err);
     *fault = gist.fault;
-    /* A gist may be deleted after it was listed; then this is no failure. A refusal is a
-     * failure. */
+    /* If a gist was deleted after it was listed, this is not a failure. A refusal is a failure. */
     return code < 0 && code != ERR_CANCELED && gist.fault.error.code == ARCHIVE_GONE ? 0 : code;
 }
 
@@ -108,7 +108,7 @@ static int extras_run(struct repo_work *w, struct extras *x, struct extras_state
     return code;
 }
 
-/* Saves the options with its own session, because other threads use the account's session. */
+/* Uses a session of its own, because other threads use the account's session. */
 int repo_extras(struct repo_work *w, struct err *err)
 {
     const struct forge_wants *wants = &w->scope->forge->wants;
@@ -137,7 +137,8 @@ int repo_extras(struct repo_work *w, struct err *err)
     if (code < 0)
         return repo_fail(w, ARCHIVE_PROTOCOL, "list", code, err);
     code = extras_run(w, &x, &state, err);
-    /* The state is kept even after a failure, so that what was read is not read again. */
+    /* The state is stored even after a failure, so that the next sync does not read the same lists
+     * again. */
     extras_state_write(&text, &state);
     if (buf_error(&text) == 0)
         w->item->next.extra = repo_keep(w, buf_str(&text));

@@ -11,7 +11,7 @@
 
 enum { RESTORE_BUFFER = 256 * 1024 };
 
-/* --- a reader with a buffer, which counts --- */
+/* --- a reader with a buffer, which counts the bytes --- */
 
 struct restore_source {
     struct reader reader;
@@ -81,7 +81,8 @@ static int restore_fill(const char *folder, struct restore_source *s, const stru
     return code;
 }
 
-/* Makes the repository under another name in the same folder, and renames it at the end. */
+/* Makes the repository in the same parent folder under a temporary name, and renames it at the
+ * end. */
 static int restore_beside(struct restore_source *s, const struct git_refs *refs,
                           const struct bundle_header *h, struct err *err)
 {

@@ -1,9 +1,10 @@
-/* Restores: a bundle becomes a bare repository of git in a folder, or goes to another git server.
+/* Restores: makes a bare git repository in a folder from a bundle, or pushes the repository to
+ * another git server.
  *
- * The bundle is read as it comes: its header tells the refs, and its pack flows into
- * `git index-pack`. A restore makes its folder under another name and renames it when everything is
- * there and connected, so a folder with the final name is a whole repository (docs/archive.md, R1).
- * The calls wait, and run git as a child process (git.h). */
+ * The bundle is read while it is downloaded: its header gives the refs, and its pack is the input
+ * of `git index-pack`. A restore makes its folder under another name and renames it when all
+ * objects are there and connected. So a folder with the final name is a whole repository
+ * (docs/archive.md, R1). The calls block, and run git as a child process (git.h). */
 #ifndef ARCHIVE_RESTORE_H
 #define ARCHIVE_RESTORE_H
 
@@ -14,9 +15,9 @@ struct restore_options {
     bool has_at;        /* restore the refs as the last sync at or before `at_s` found them */
     int64_t at_s;       /* seconds since 1970 */
     bool history;       /* keep the lines of history as refs/weir/... */
-    /* Called with the bytes that were read so far. May be NULL. */
+    /* Called with the number of bytes that were read so far. May be NULL. */
     void (*progress)(void *ctx, uint64_t bytes);
-    bool (*stop)(void *ctx); /* ends the restore when true is returned; may be NULL */
+    bool (*stop)(void *ctx); /* when it returns true, the restore ends; may be NULL */
     void *ctx;
 };
 
@@ -25,19 +26,20 @@ struct restore_result {
 };
 
 /* Makes the repository. ERR_EXISTS: the folder exists. ERR_CORRUPT: the bundle is damaged.
- * ERR_UNSUPPORTED: git is not installed. ERR_PEER: git refuses the bundle; the text has its
- * words. */
+ * ERR_UNSUPPORTED: git is not installed. ERR_PEER: git refuses the bundle; the text has git's
+ * message. */
 int restore_bundle(struct restore_result *out, struct reader *bundle,
                    const struct restore_options *o, struct err *err) MUST_CHECK;
 
-/* Pushes branches, tags and notes of a repository to a git server. git uses the environment of this
- * process, so it uses the user's credentials and settings. */
+/* Pushes branches, tags and notes of a repository to a git server. git gets the environment of this
+ * process, and with it the user's credentials and settings. */
 int restore_push(const char *folder, const char *url, struct err *err) MUST_CHECK;
 
-/* Whether a target is the address of a git server and not a folder: `scheme://…` or
- * `user@host:path`. */
+/* Whether a target is the URL of a git server (`scheme://…` or `user@host:path`) and not a
+ * folder. */
 bool restore_is_url(struct str target);
-/* Reads a time: RFC 3339, or seconds since 1970. ERR_PARSE. */
+/* Reads a time in the form of RFC 3339, or in seconds since 1970. ERR_PARSE: the text is
+ * neither. */
 int restore_read_time(struct str text, int64_t *out) MUST_CHECK;
 
 #endif

@@ -1,5 +1,5 @@
 /* The parts of the archive room, in the order of their start:
- * - "engine" runs in every process, because any process may be asked about accounts and a worker
+ * - "engine" runs in every process, because the API of any process shows accounts, and a worker
  *   runs the archive's tasks. It opens forges, satellites and the schedule.
  * - "runner" syncs accounts in a process with the role "archive". In other processes it has no
  *   threads. */
@@ -58,7 +58,7 @@ static bool room_is_used(struct archive *x)
     return used;
 }
 
-/* Copies the table of slots, for the runner. If accounts are tracked and there is no table yet, the
+/* Copies the table of slots, for the runner. If there is no table yet but accounts are tracked, the
  * first table is made. */
 static void room_table(void *ctx, struct slots *out)
 {
@@ -102,7 +102,7 @@ static int room_list(void *ctx, struct arena *a, const struct schedule_set *wher
     return satellites_list_slot(x->satellites, a, &ask, out, err);
 }
 
-/* Adds a set for the host with every satellite that is up. */
+/* For one host, adds the ready sets of all satellites that are up. */
 static void room_host_sets(struct archive *x, struct str host, const struct slots *table,
                            struct schedule_set *out, size_t *count)
 {
@@ -111,7 +111,8 @@ static void room_host_sets(struct archive *x, struct str host, const struct slot
             out[(*count)++] = (struct schedule_set){host, str_z(table->names[i])};
 }
 
-/* The ready sets that runners look at: hosts that do not rest, on satellites that are up. */
+/* Lists the ready sets from which runners may claim: those of hosts that do not rest, on satellites
+ * that are up. */
 static int room_sets(void *ctx, struct arena *a, struct schedule_set **out, size_t *count,
                      uint64_t *retry_ms, struct err *err)
 {
@@ -170,7 +171,7 @@ static int engine_folder(struct archive *x, struct err *err)
 
     services_path(x->services, "archive", &path);
     x->scratch = buf_take(&path);
-    /* Removes folders in which git worked before weir was killed. */
+    /* Removes the folders of git processes that ran when weir was killed. */
     int code = dir_remove_tree(x->scratch, err);
     return code < 0 ? code : dir_make(x->scratch, 0700, err);
 }
@@ -282,7 +283,8 @@ static void engine_init(struct archive *x, const struct services *s)
     struct client_options client = {
         .ca_file = *s->conf->archive.ca ? s->conf->archive.ca : NULL,
         .user_agent = "git/weir",
-        .direct = true, /* a proxy would hide the addresses that are judged (docs/archive.md, G4) */
+        /* Behind a proxy weir could not check the addresses (docs/archive.md, G4). */
+        .direct = true,
     };
 
     x->services = s;

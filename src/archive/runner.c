@@ -8,7 +8,7 @@
 enum {
     RUNNER_ARENA_MAX = 64 * 1024 * 1024,
     RUNNER_WAIT_MAX_MS = 30 * MS_PER_S, /* the schedule is asked at least this often */
-    RUNNER_DOWN_MS = MS_PER_S,          /* pause after the store or the sets could not be asked */
+    RUNNER_DOWN_MS = MS_PER_S,          /* pause after the store or the sets could not be read */
     RUNNER_WATCH_MS = 200,
 };
 
@@ -66,7 +66,7 @@ int runner_start(struct runner **out, const struct runner_options *o, struct err
     return 0;
 }
 
-/* Waits until all threads have ended. False: the deadline came first. */
+/* Waits until all threads have ended. Returns false if the deadline passes first. */
 static bool runner_wait_ended(struct runner *r, uint64_t deadline_ns)
 {
     bool in_time = true;
@@ -117,7 +117,7 @@ void runner_kick(struct runner *r)
     mutex_unlock(&r->lock);
 }
 
-/* Called on news from other processes, and when news may have been missed. */
+/* Called when another process has published news, and when a message may have been missed. */
 static void runner_hear(void *ctx, struct str channel, struct str message)
 {
     runner_kick(ctx);
@@ -132,8 +132,8 @@ void runner_numbers(struct runner *r, struct runner_numbers *out)
 
 /* --- claiming --- */
 
-/* Waits until this thread may ask the schedule. *kicks is for runner_turn_end(). False: weir
- * stops. */
+/* Waits until this thread may ask the schedule for an account. *kicks is for runner_turn_end().
+ * Returns false if weir stops. */
 static bool runner_turn_begin(struct runner *r, uint64_t *kicks)
 {
     mutex_lock(&r->lock);
@@ -153,7 +153,8 @@ static bool runner_turn_begin(struct runner *r, uint64_t *kicks)
     return mine;
 }
 
-/* Lets the next thread ask, after `wait_ms`; at once if there was news since the turn began. */
+/* Lets the next thread ask the schedule: after `wait_ms`, or at once if there was news since the
+ * turn began. */
 static void runner_turn_end(struct runner *r, uint64_t kicks, uint64_t wait_ms)
 {
     mutex_lock(&r->lock);
@@ -163,7 +164,7 @@ static void runner_turn_end(struct runner *r, uint64_t kicks, uint64_t wait_ms)
     mutex_unlock(&r->lock);
 }
 
-/* Asks the schedule for an account. Returns whether there is one; else *wait_ms is the time after
+/* Asks the schedule for an account. Returns whether it gave one. If not, *wait_ms is the time after
  * which to ask again. */
 static bool runner_claim(struct runner *r, struct arena *a, struct schedule_claim *out,
                          uint64_t *wait_ms)
@@ -237,8 +238,8 @@ static int seat_end_claim(struct runner_job *job, enum runner_outcome outcome, s
     }
 }
 
-/* Syncs the claimed account. When the lock was lost, the next holder of the lock decides what is
- * true, and the sync counts as put back, whatever it says (U3). */
+/* Syncs the claimed account and ends the claim. If the lock was lost, the sync counts as put back
+ * whatever its outcome is, because the next holder of the lock syncs the account again (U3). */
 static void seat_sync(struct runner_seat *seat, struct arena *a, struct schedule_claim *claim)
 {
     struct runner *r = seat->runner;

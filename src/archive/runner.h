@@ -1,14 +1,15 @@
-/* Runners: threads that claim accounts from the schedule and sync them, and one thread that keeps
- * the schedule (docs/archive.md, "Runners", U1 to U6).
+/* Runners: threads that claim accounts from the schedule and sync them, and one thread that
+ * maintains the schedule (docs/archive.md, "Runners", U1 to U6).
  *
  * A runner claims one account at a time, so that no claimed account waits for a thread while its
- * lock is held. When there is nothing to claim, one runner asks the schedule again after the time
- * that the schedule named, or when a message says that there is news; the other runners wait for
- * it.
+ * lock is held. When there is nothing to claim, only one runner asks the schedule again: after the
+ * time that the schedule has named, or when a message reports news. The other runners wait for this
+ * runner.
  *
- * The keeper watches the claims, stops a sync whose lock is lost, and once a second looks at the
- * schedule: after the loss of the store it gives the table of slots again and has the missing slots
- * rebuilt; when somebody has changed `tracked` by hand it mends the indexes.
+ * The thread that maintains the schedule is the *keeper*. Once a second it checks the schedule. If
+ * the store has lost its data, the keeper writes the table of slots to it again and starts the
+ * rebuild of the missing slots. If somebody has changed `tracked` by hand, it corrects the indexes.
+ * A further thread, the watch, stops a sync whose lock is lost.
  *
  * Any thread may call these functions. */
 #ifndef ARCHIVE_RUNNER_H
@@ -21,29 +22,32 @@ enum { RUNNER_THREADS = 4, RUNNER_THREADS_MAX = 256 };
 
 struct runner;
 
-/* How a sync ended, and so how its claim is ended. */
+/* The outcome of a sync, which decides how its claim is ended. */
 enum runner_outcome {
     RUNNER_FULL,   /* every listed repository was stored, unchanged or permanently unavailable */
     RUNNER_FAILED, /* the account is held: it waits before it is tried again */
     RUNNER_BACK,   /* the sync was cancelled, or the forge's host or the satellite rests: the
-                      account may be claimed again, and this is no failure of the account */
+                    * account may be claimed again, and this does not count as a failure of the
+                    * account */
     RUNNER_OUTCOMES
 };
 
 struct runner_job {
     struct schedule_claim *claim;
-    struct arena *arena;         /* released after the sync */
-    const _Atomic(bool) *cancel; /* true: return soon; the lock was lost, or weir stops */
-    /* Set by a sync that returns RUNNER_FAILED: how long the account waits before the next try. 0:
+    struct arena *arena; /* released after the sync */
+    /* When true, the sync must return soon: the lock was lost, or weir stops. */
+    const _Atomic(bool) *cancel;
+    /* A sync that returns RUNNER_FAILED may set how long the account waits before the next try. 0:
      * schedule_end_failed() decides. */
     uint64_t hold_ms;
 };
-/* Syncs one account, and logs why a sync was not full. Called by several threads at once. */
+/* Syncs one account, and logs the reason if the sync was not full. Several threads call it at
+ * once. */
 typedef enum runner_outcome runner_sync_fn(void *ctx, struct runner_job *job);
 
-/* Lists the sets of due accounts to look at now: the pairs of hosts that do not rest and satellites
- * that are up. The list is made in the arena, of at most SCHEDULE_SETS_MAX sets. *retry_ms is the
- * time after which the list may be longer, or UINT64_MAX. */
+/* Lists the ready sets from which a runner may claim now: one for each host that does not rest and
+ * each satellite that is up. The list is made in the arena and has at most SCHEDULE_SETS_MAX sets.
+ * *retry_ms is the time after which the list may be longer, or UINT64_MAX. */
 typedef int runner_sets_fn(void *ctx, struct arena *a, struct schedule_set **out, size_t *count,
                            uint64_t *retry_ms, struct err *err);
 
@@ -54,7 +58,7 @@ struct runner_options {
     struct store *app;         /* appDB, for news */
     struct rebuild *rebuild;   /* NULL: missing slots are not rebuilt */
     size_t threads;            /* number of threads that sync; 0: RUNNER_THREADS */
-    bool keeps_only;           /* there are no threads that sync, only the keeper */
+    bool keeps_only;           /* there is only the keeper, and no thread that syncs */
     uint64_t resync_after_ms;  /* 0: SCHEDULE_RESYNC_MS */
     runner_sync_fn *sync;
     runner_sets_fn *sets;
@@ -64,9 +68,9 @@ struct runner_options {
     const struct log *log;
 };
 int runner_start(struct runner **out, const struct runner_options *o, struct err *err) MUST_CHECK;
-/* Stops the runners: they claim no more accounts, and the running syncs are cancelled and their
- * accounts put back. Returns false when a sync still runs at the deadline (clock_mono_ns()); then
- * nothing is freed. NULL is fine. */
+/* Stops the runners: they claim no more accounts, the running syncs are cancelled, and their
+ * accounts are put back. Returns false when a sync still runs at the deadline (clock_mono_ns());
+ * then nothing is freed. `r` may be NULL. */
 bool runner_stop(struct runner *r, uint64_t deadline_ns);
 /* Makes the runners ask the schedule at once, because the sets have changed. */
 void runner_kick(struct runner *r);
@@ -79,9 +83,10 @@ struct runner_numbers {
     uint64_t lost;                   /* syncs whose lock was lost */
     uint64_t claims, claim_errors;
     uint64_t mends, found,
-        /* Mending passes; accounts that were added and removed by hand. */
+        /* Passes over the indexes; accounts that were added by hand; accounts that were removed by
+         * hand. */
         dropped;
-    struct schedule_counts counts; /* as the keeper last saw them; `due` and `never` are 0 */
+    struct schedule_counts counts; /* counts that the keeper read last; `due` and `never` are 0 */
 };
 void runner_numbers(struct runner *r, struct runner_numbers *out);
 

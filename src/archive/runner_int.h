@@ -1,4 +1,4 @@
-/* The inside of the runners, for archive/runner*.c. */
+/* Declarations that archive/runner*.c share. */
 #ifndef ARCHIVE_RUNNER_INT_H
 #define ARCHIVE_RUNNER_INT_H
 
@@ -6,7 +6,7 @@
 #include "archive/runner.h"
 #include "os/loop.h"
 
-/* One thread that syncs. */
+/* One thread that syncs accounts. */
 struct runner_seat {
     struct runner *runner;
     struct thread thread;
@@ -23,23 +23,24 @@ struct runner {
 
     struct mutex lock; /* class "runner"; guards the members below */
     struct cond changed;
-    bool asking;     /* a thread asks the schedule for an account */
-    uint64_t ask_ns; /* the next thread may ask at this time (clock_mono_ns()) */
-    uint64_t kicks;  /* counts calls of runner_kick() */
-    size_t running;  /* threads that have not ended */
+    bool asking;     /* a thread is asking the schedule for an account */
+    uint64_t ask_ns; /* earliest time at which the next thread may ask (clock_mono_ns()) */
+    uint64_t kicks;  /* number of calls of runner_kick() */
+    size_t running;  /* number of threads that have not ended */
     struct runner_numbers numbers;
 
     /* Used by the keeper alone. */
-    uint64_t mend_ns, mend_pause_ms; /* no mending before mend_ns; the next pause */
-    uint64_t rebuild_ns;             /* no tasks are added before this time */
-    bool mend_whole;                 /* the table of slots has changed */
+    uint64_t mend_ns, mend_pause_ms; /* no mending before mend_ns; length of the next pause */
+    uint64_t rebuild_ns;             /* no tasks of the rebuild are added before this time */
+    /* The table of slots has changed, so the next pass is a whole one. */
+    bool mend_whole;
 
     size_t seat_count;
     struct runner_seat seats[];
 };
 
-/* The steps of the two loops. The watch cancels syncs whose lock is lost; the keeper looks at the
- * schedule. */
+/* One step of each of the two loops. The watch cancels syncs whose lock is lost; the keeper checks
+ * the schedule. */
 loop_step_fn runner_watch, runner_keep;
 
 #endif

@@ -1,4 +1,4 @@
-/* The keeper: looks at the schedule once a second, and corrects it (archive/runner.h;
+/* The keeper: checks the schedule once a second, and corrects it (archive/runner.h;
  * docs/archive.md, U5 and U6). */
 #include "archive/runner_int.h"
 
@@ -7,13 +7,15 @@
 enum {
     KEEP_MS = MS_PER_S,
     MEND_WHOLE_MS = 10 * MS_PER_MINUTE, /* a whole pass begins this long after the last one */
-    MEND_TURN_MS = MS_PER_S,            /* pause between two passes when counts disagree */
-    MEND_PAUSE_MAX_MS = MS_PER_MINUTE,  /* longest pause while passes do not help */
-    REBUILD_PAUSE_MS = 10 * MS_PER_S,   /* between two looks for slots without a task */
+    /* Least pause between two passes of all processes when counts disagree. */
+    MEND_TURN_MS = MS_PER_S,
+    /* Longest pause while passes do not make the counts agree. */
+    MEND_PAUSE_MAX_MS = MS_PER_MINUTE,
+    REBUILD_PAUSE_MS = 10 * MS_PER_S, /* pause between two searches for slots without a task */
 };
 
-/* Gives the store the table of slots if it has none, or an older one. *epoch is the table's; 0:
- * there is no table, because the archive was never used. */
+/* Writes the table of slots to the store if the store has none, or an older one. *epoch becomes the
+ * epoch of the table; 0: there is no table, because the archive was never used. */
 static int keep_map(struct runner *r, const struct schedule_counts *c, uint32_t *epoch,
                     struct err *err)
 {
@@ -29,8 +31,8 @@ static int keep_map(struct runner *r, const struct schedule_counts *c, uint32_t 
     return code;
 }
 
-/* Without a table of slots there is nothing to list, so an archive that was never used costs
- * nothing. */
+/* Adds the tasks of slots that are not built. Without a table of slots there is nothing to list, so
+ * an archive that was never used costs nothing. */
 static int keep_rebuild(struct runner *r, const struct schedule_counts *c, uint32_t epoch,
                         struct err *err)
 {
@@ -64,9 +66,9 @@ static int keep_mend(struct runner *r, bool whole, struct err *err)
     return code;
 }
 
-/* Mends when the counts disagree, when the table has changed, and every ten minutes. One process
- * mends for all. If passes do not help, because a satellite is down, the pauses between them
- * grow. */
+/* Mends the indexes when the counts disagree, when the table has changed, and every ten minutes.
+ * One process mends for all. If passes do not help, for example because a satellite is down, the
+ * pauses between them grow. */
 static int keep_look(struct runner *r, const struct schedule_counts *c, struct err *err)
 {
     bool agree = keep_counts_agree(c), mine = false;

@@ -8,20 +8,21 @@
 
 #include <stdlib.h>
 
-/* The newest epoch (number of a table) that any process uses. It is a sorted set with one member,
- * because ZADD GT never lowers a score. */
+/* The newest epoch (number of a table of slots) that any process uses. The key is a sorted set with
+ * one member, because ZADD GT never lowers a score. */
 #define EPOCH_KEY    STR("w:archive:epoch")
 #define EPOCH_MEMBER STR("map")
 
 enum {
     EPOCH_ARENA_MAX = 64 * 1024,
-    PROBE_MS = 5 * 1000, /* how often a satellite that is down is asked whether it is back */
+    PROBE_MS = 5 * 1000, /* pause between two requests to a satellite that is down */
 };
 
 /* --- opening --- */
 
-/* Asks the satellites that are down for their table; the first time, all satellites. Runners claim
- * no accounts of a satellite that is down, so no other code would notice that it is back. */
+/* Asks the satellites that are down for their table; the first time, asks all satellites. Runners
+ * claim no accounts of a satellite that is down, so only this function notices when it is up
+ * again. */
 static struct loop_sleep satellites_probe(void *ctx)
 {
     struct satellites *s = ctx;
@@ -105,7 +106,7 @@ const struct move_stats *satellites_moves(const struct satellites *s)
     return &s->moved;
 }
 
-/* Whether the code says that the satellite did not answer. */
+/* Whether an error code means that the satellite did not answer. */
 static bool satellite_is_down(int code)
 {
     return code == ERR_UNAVAILABLE || code == ERR_OFFLINE || code == ERR_TIMEOUT ||
@@ -136,7 +137,7 @@ int satellites_reload(struct satellites *s, struct err *err)
     return code < 0 ? err_set(err, code, "%s", fault.text) : 0;
 }
 
-/* Asks the store for the newest epoch that is in use; 0: the store does not know. */
+/* Asks the store for the newest epoch in use; 0: the store does not have it. */
 static int epoch_ask(struct satellites *s, uint32_t *out, struct err *err)
 {
     struct arena a = ARENA_INIT(EPOCH_ARENA_MAX);
@@ -188,7 +189,8 @@ int satellites_adopt(struct satellites *s, const struct slots *t, struct err *er
     return 0;
 }
 
-/* Checks that the table that was read is at least as new as the table in use elsewhere. */
+/* Checks that the table that was read is at least as new as `used`, the newest epoch that a process
+ * uses. */
 static int table_check_epoch(const struct slots *t, uint32_t used, struct err *err)
 {
     return t->epoch >= used
@@ -238,7 +240,7 @@ int satellites_user(struct satellites *s, struct arena *a, struct str name, stru
                : code;
 }
 
-/* The usual name of a host's bucket, if its forge names no other. */
+/* The name of a host's bucket, unless its forge sets another name. */
 static struct str bucket_of_host(struct arena *a, struct str host)
 {
     struct str name = arena_str(a, host);
@@ -363,8 +365,8 @@ int satellite_site_find(struct satellite_site *out, struct satellites *s, struct
     return satellites_user(s, a, name, &out->user, err);
 }
 
-/* Checks that the bucket that was found is the user's own. The routes may have found a bucket of
- * the same name that another satellite has (docs/forward.md, rules 4 and 5). */
+/* Checks that the bucket belongs to the site's user. Routing may have found a bucket of the same
+ * name on another satellite (docs/forward.md, rules 4 and 5). */
 static int site_check(const struct object_place *p, struct satellites *s,
                       const struct satellite_site *site, struct err *err)
 {
@@ -375,7 +377,7 @@ static int site_check(const struct object_place *p, struct satellites *s,
 
     if (p->target.sides.route)
         return 0; /* the bucket is being switched, so the rules for its owner do not apply now */
-    if (!bucket_can(p->bucket, STORAGE_CREDENTIALS)) { /* weir knows the owner */
+    if (!bucket_can(p->bucket, STORAGE_CREDENTIALS)) { /* weir stores the bucket's owner */
         code = p->bucket->ops->info(p->bucket, p->arena, &info, err);
         own = code == 0 && str_eq(info.owner, site->user);
     } else {
@@ -395,7 +397,8 @@ int satellite_site_open(struct object_place *p, struct satellites *s, struct are
 
     if (code == 0) {
         code = site_check(p, s, site, err);
-        /* Nothing was changed, so the announced change is ended as refused. */
+        /* object_place_open() has announced a change. Nothing was changed, so it is ended as
+         * refused. */
         if (code < 0 && object_place_end(p, ERR_PRECONDITION, &ignored) < 0)
             (void)ignored;
     }

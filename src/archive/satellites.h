@@ -1,20 +1,23 @@
-/* The satellites: storages that hold the archive, and the table that gives them its slots.
+/* The satellites: storages that hold the archive, and the table that gives each slot to one of
+ * them.
  *
- * A satellite is a storage and the user of the same name, who owns the archive's buckets there and
- * whose policy leads to that storage. So `rclone lsl asia-east-1:github.com/…` works through weir's
- * endpoint with that user's keys, and on the storage itself. There is a bucket for each host of a
- * forge, and it is made when it is first needed.
+ * A satellite is a storage together with the user of the same name. The user owns the archive's
+ * buckets on the storage, and the user's policy leads to it. So `rclone lsl
+ * asia-east-1:github.com/…` works with that user's keys, both through weir's endpoint and directly
+ * on the storage. There is one bucket for each host of a forge; weir makes it when it is first
+ * needed.
  *
  * The table (archive/slots.h) is an object `_map/<epoch>.json` in the bucket of github.com on every
- * satellite. docs/archive.md has the rules (M1 to M6): a change is decided by creating the next
- * epoch on the satellite of the smallest name, and then copied to all others. The newest epoch
- * that is in use is also a number in the store (`w:archive:epoch`), so that a process notices
- * cheaply that its table is old.
+ * satellite. docs/archive.md has the rules (M1 to M6). A change of the table is decided when the
+ * table of the next epoch is created on the satellite whose name sorts first; then it is copied to
+ * all others. The store also has the newest epoch that is in use (`w:archive:epoch`), so that a
+ * process notices cheaply that its table is old.
  *
- * An archive without a table is given one when it is first needed: the satellites of the
- * configuration file, or else the main storage alone.
+ * An archive gets its first table when it is first needed. Its satellites are those of the
+ * configuration file, or otherwise the main storage alone.
  *
- * Any thread may call these functions. They block. Errors, beside those of the storages:
+ * Any thread may call these functions. They block. They return the errors of the storages, and
+ * these:
  *     ERR_CORRUPT      the satellites disagree about the table, or one of the tables is damaged;
  *                      the text says which
  *     ERR_UNAVAILABLE  a satellite that is needed for the answer is down */
@@ -37,21 +40,21 @@ struct satellites_options {
     struct remotes *remotes; /* NULL: no storage is remote */
     struct place_env env;
     struct store *app; /* appDB */
-    /* Gives the name of the bucket for a forge's host (forges.NAME.bucket). NULL, or an empty name:
-     * the host itself, with '-' for ':'. */
+    /* Returns the name of the bucket for a forge's host (forges.NAME.bucket). If it is NULL, or
+     * returns an empty name, the bucket has the name of the host, with '-' for ':'. */
     int (*bucket)(void *ctx, struct arena *a, struct str host, struct str *out, struct err *err);
     /* Lists the hosts of all forges. NULL: github.com alone. */
     int (*hosts)(void *ctx, struct arena *a, struct str **out, size_t *count, struct err *err);
     /* Called when this process has begun to use another table. May be NULL. */
     void (*changed)(void *ctx, const struct slots *table);
-    void *ctx;         /* of these functions */
+    void *ctx;         /* argument of these functions */
     const char *first; /* names of the first satellites, with commas between them; NULL or "": the
                           main storage */
     const struct log *log;
 };
 
-/* Opens the satellites and reads their tables. A storage that is down is not an error: the table is
- * read again when it is needed. */
+/* Opens the satellites and reads their tables. A storage that is down is not an error; its table is
+ * read when it is needed. */
 int satellites_open(struct satellites **out, const struct satellites_options *o,
                     struct err *err) MUST_CHECK;
 void satellites_close(struct satellites *s); /* NULL is fine */
@@ -66,58 +69,60 @@ int satellites_current(struct satellites *s, struct slots *out, bool make,
 /* Reads the tables of all satellites again, finishes a change that was begun, and checks that the
  * satellites agree. */
 int satellites_reload(struct satellites *s, struct err *err) MUST_CHECK;
-/* Whether the archive can be used, for /readyz. Returns the error of the last time that the tables
+/* Whether the archive can be used, for /readyz. Returns the error of the last time when the tables
  * were read. Never blocks. */
 int satellites_ready(struct satellites *s, struct err *err) MUST_CHECK;
-/* Whether the satellite answered when this process last used it. A satellite that is down is asked
+/* Whether the satellite answered when this process last used it. weir asks a satellite that is down
  * every 5 s. Never blocks. */
 bool satellites_is_up(struct satellites *s, struct str name);
 
 /* The id of the user of a satellite, in the arena. ERR_NOT_FOUND: there is no such user. */
 int satellites_user(struct satellites *s, struct arena *a, struct str name, struct str *id,
                     struct err *err) MUST_CHECK;
-/* The name of the bucket for a forge's host, in the arena. ERR_INVALID: it cannot be the name of a
- * bucket; the text names the setting by which another name can be chosen. */
+/* The name of the bucket for a forge's host, in the arena. ERR_INVALID: the name is not valid for a
+ * bucket; the text names the setting that chooses another name. */
 int satellites_bucket(struct satellites *s, struct arena *a, struct str host, struct str *out,
                       struct err *err) MUST_CHECK;
 /* A host of a forge and its bucket. */
 struct satellite_host {
     struct str host, bucket;
 };
-/* Lists the buckets of the archive on a satellite: those that its user owns there. The bucket of a
- * forge that weir does not know any more has its own name as host. */
+/* Lists the buckets of the archive on a satellite: those that its user owns there. If no forge
+ * belongs to a bucket any more, the bucket's own name is used as the host. */
 int satellites_hosts(struct satellites *s, struct arena *a, struct str name,
                      struct satellite_host **out, size_t *count, struct err *err) MUST_CHECK;
-/* Makes the bucket on the satellite, for its user, unless it is there. ERR_EXISTS: it belongs to
- * somebody else. */
+/* Makes the bucket on the satellite for the satellite's user, unless it exists. ERR_EXISTS: it
+ * belongs to somebody else. */
 int satellites_make_bucket(struct satellites *s, struct str name, struct str bucket,
                            struct err *err) MUST_CHECK;
 
 /* --- changes of the table --- */
 
-/* A satellite to add. `access` and `secret` are the keys of its user on a remote storage; empty:
- * the user has keys there already, or the storage is local. */
+/* A satellite to add. `access` and `secret` are the keys of its user on a remote storage. They are
+ * empty if the user already has keys there, or if the storage is local. */
 struct satellite_wanted {
     struct str name, access, secret;
 };
-/* The user of a satellite that was added. `key` is empty if the user was there before; its secret
- * is not shown again. Strings are in the arena of the call. */
+/* The user of a satellite that was added. `key` is the user's new access key. It is empty if the
+ * user existed before, because the secret is shown only once. Strings are in the arena of the
+ * call. */
 struct satellite_made {
     struct str name, user;
     struct user_key key;
 };
 
 /* Adds satellites. If there is no table yet, the first table is made. If the archive is empty, the
- * slots are split evenly again. Otherwise only one satellite can be added: it takes its share of
- * the slots, which then move. made[i] belongs to wanted[i]. Adding a satellite again repairs its
- * user, its policy and its bucket. ERR_NOT_FOUND: there is no such storage. ERR_BUSY: slots are
- * still moving. */
+ * slots are split equally again. Otherwise only one satellite can be added, and its share of the
+ * slots begins to move to it. made[i] is the result for wanted[i]. Adding a satellite that exists
+ * already repairs its user, its policy and its bucket. ERR_NOT_FOUND: there is no such storage.
+ * ERR_BUSY: slots are still moving. */
 int satellites_add(struct satellites *s, struct arena *a, const struct satellite_wanted *wanted,
                    size_t count, struct satellite_made *made, struct err *err) MUST_CHECK;
-/* Gives the slots of a satellite to the others. When they have moved, the satellite is dropped. */
+/* Begins to move the slots of a satellite to the others. When they have moved, the satellite is
+ * removed from the table. */
 int satellites_drain(struct satellites *s, struct str name, struct err *err) MUST_CHECK;
-/* Ends the move of a slot, which is empty on the satellite that it leaves. When no slot moves any
- * more, drained satellites are dropped from the table. */
+/* Ends the move of a slot; the satellite that it leaves must have no object of it. When no slot
+ * moves any more, drained satellites are removed from the table. */
 int satellites_arrive(struct satellites *s, unsigned slot, struct err *err) MUST_CHECK;
 
 /* --- counts --- */
@@ -125,17 +130,19 @@ int satellites_arrive(struct satellites *s, unsigned slot, struct err *err) MUST
 /* Counts of the moves that this process has made since its start. */
 struct move_stats {
     _Atomic(uint64_t) accounts, objects, bytes;
-    /* Objects kept aside because the new side had another object of the same key. */
+    /* Objects that were kept aside because the new satellite had a different object of the same
+     * key. */
     _Atomic(uint64_t) aside;
     _Atomic(uint64_t) damaged; /* bundles that were damaged before they moved */
-    _Atomic(uint64_t) strays;  /* objects that changed on the old side while they moved */
+    _Atomic(uint64_t) strays;  /* objects that changed on the old satellite while they moved */
 };
 const struct move_stats *satellites_moves(const struct satellites *s);
 
 /* --- listing --- */
 
-/* Lists the keys of one slot of a forge's host on one satellite, flat and in order, from behind
- * `after`. A bucket that does not exist has no keys. */
+/* The arguments of satellites_list_slot(), which lists the keys of one slot of a forge's host on
+ * one satellite. The keys come in order, without a delimiter, beginning after the key `after`. A
+ * bucket that does not exist has no keys. */
 struct slot_ask {
     struct str satellite, host, after;
     unsigned slot;

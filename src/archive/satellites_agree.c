@@ -1,12 +1,13 @@
 /* How satellites agree about the table of slots (docs/archive.md, M1 to M6).
  *
- *     epoch n on all ── decide: create n+1 on the satellite of the smallest name ──► copy n+1 to
- *     the others ── tell the store ──► use n+1
+ *     epoch n on all ──► create n+1 on the satellite whose name sorts first: this decides
+ *                    ──► copy n+1 to the others ──► write n+1 to the store ──► use n+1
  *
- * A satellite of table n has table n-1 or table n as its newest one: a newcomer gets table n-1
- * before n is decided, a satellite that leaves gets n, and nothing is changed while a satellite is
- * down. Any other finding means that there are two archives, or that a satellite was restored from
- * an old state; then weir refuses to work. */
+ * While table n is the newest, each of its satellites has table n-1 or table n as its newest one.
+ * Three rules ensure that: a new satellite gets table n-1 before table n is decided, a satellite
+ * that table n removes gets table n too, and the table is changed only while all satellites answer.
+ * Any other state means that there are two archives, or that a satellite was restored from an old
+ * state; then weir refuses to work. */
 #include "archive/satellites_int.h"
 
 #include "base/vec.h"
@@ -33,8 +34,8 @@ static void map_view_release(struct map_view *v)
 
 /* --- looking --- */
 
-/* Whether the storage may be a satellite: there is a user of the same name whose policy leads to
- * it. */
+/* Whether the storage may be a satellite: a user of the same name must exist whose policy leads to
+ * the storage. */
 static bool storage_may_be_one(struct satellites *s, struct arena *a, struct storage *at)
 {
     struct storage *leads = NULL;
@@ -120,7 +121,7 @@ static int map_judge(const struct map_seen *m, const struct map_seen *newest, st
     return 0;
 }
 
-/* No table was found. Decides whether it is certain that there is none. */
+/* Called when no table was found. Decides whether it is certain that none exists. */
 static int map_judge_none(const struct map_view *v, struct err *err)
 {
     for (size_t i = 0; i < v->count; i++)
@@ -131,7 +132,8 @@ static int map_judge_none(const struct map_view *v, struct err *err)
     return 0;
 }
 
-/* Checks that satellites of the table have answered: all of them, or at least one. */
+/* Checks that enough satellites of the table have answered: all of them if `all` is set, otherwise
+ * at least one. */
 static int map_judge_answers(struct satellites *s, const struct map_view *v, const struct slots *t,
                              bool all, struct err *err)
 {
@@ -202,7 +204,8 @@ static int name_order(const void *a, const void *b)
 }
 
 /* Fills `out` with the names of both tables, sorted: first the names of `before`, then the others.
- * So two changes of one table are decided on the same satellite. */
+ * The first name is the satellite that decides. So two changes of the same table are decided on the
+ * same satellite. */
 static size_t decide_order(const struct slots *next, const struct slots *before,
                            const char *out[2 * SATELLITES_MAX])
 {

@@ -1,4 +1,4 @@
-/* Changes of the table of slots: satellites come and go, and slots arrive. */
+/* Changes of the table of slots: satellites are added and removed, and moves of slots end. */
 #include "archive/satellites_int.h"
 
 #include "object/remote/remote.h"
@@ -10,7 +10,7 @@ enum { CHANGE_ARENA_MAX = 16 * 1024 * 1024 };
 
 /* --- users --- */
 
-/* The id of a user that is made for a satellite. It follows from the name, so that a user who is
+/* The id of a user that weir makes for a satellite. It is computed from the name. So a user who is
  * removed and made again owns the same buckets. */
 static struct str satellite_user_id(struct arena *a, struct str name)
 {
@@ -38,7 +38,7 @@ static int satellite_find_user(struct satellites *s, struct arena *a, struct str
                : code;
 }
 
-/* Gives the user a policy that leads to the storage, unless a policy does that already. */
+/* Gives the user a policy that leads to the storage, unless the user's policy already does. */
 static int satellite_route(struct satellites *s, struct arena *a, const struct satellite_made *m,
                            struct err *err)
 {
@@ -117,7 +117,8 @@ static int begin_with(struct satellites *s, const struct str *names, size_t coun
     return code < 0 ? code : satellites_decide(s, &first, &none, err);
 }
 
-/* The names of the first satellites. */
+/* Collects the names of the first satellites, which are those of the configuration or the main
+ * storage. */
 static size_t begin_names(struct satellites *s, struct str out[SATELLITES_MAX])
 {
     struct str rest = str_z(s->first ? s->first : ""), name;
@@ -156,8 +157,8 @@ int satellites_begin(struct satellites *s, struct err *err)
 typedef int change_fn(struct satellites *s, struct slots *next, const struct slots *now, void *ctx,
                       struct err *err);
 
-/* Changes the table. If another change was decided first, fn() computes the change again.
- * ERR_NOT_MODIFIED: fn() found nothing to change. */
+/* Changes the table. fn() computes the change; it is called again if another change was decided
+ * first. ERR_NOT_MODIFIED: fn() found nothing to change. */
 static int table_change(struct satellites *s, change_fn *fn, void *ctx, struct err *err)
 {
     struct slots *tables = xcalloc(2, sizeof(*tables)), *now = &tables[0], *next = &tables[1];
@@ -185,7 +186,7 @@ struct change_add {
     size_t count;
 };
 
-/* Finds the first key of a bucket behind `after`; empty: there is none. */
+/* Finds the first key of a bucket that comes after `after`; empty: there is none. */
 static int bucket_first_key(struct satellites *s, struct arena *a,
                             const struct satellite_site *site, struct str after, struct str *out,
                             struct err *err)
@@ -204,7 +205,7 @@ static int bucket_first_key(struct satellites *s, struct arena *a,
     return code;
 }
 
-/* Whether a bucket has no key but those of tables. */
+/* Whether a bucket has no keys except those of tables. */
 static int bucket_is_empty(struct satellites *s, struct arena *a, const struct satellite_site *site,
                            bool *out, struct err *err)
 {
@@ -273,7 +274,7 @@ static int add_table(struct satellites *s, struct slots *next, const struct slot
     return code;
 }
 
-/* Checks that a newcomer has no table of another archive. */
+/* Checks that a new satellite does not have the table of another archive. */
 static int newcomer_check(struct satellites *s, struct str name, struct err *err)
 {
     struct slots *tables = xcalloc(2, sizeof(*tables)), *now = &tables[0], *own = &tables[1];
@@ -292,7 +293,8 @@ static int newcomer_check(struct satellites *s, struct str name, struct err *err
     return code;
 }
 
-/* Prepares a satellite. If the storage cannot become one, no policy is left behind. */
+/* Prepares a satellite. If the storage has the table of another archive, the user's policy is
+ * removed again. */
 static int add_prepare(struct satellites *s, struct arena *a, const struct satellite_wanted *w,
                        struct satellite_made *made, struct err *err)
 {
@@ -342,14 +344,14 @@ static int drain_table(struct satellites *s, struct slots *next, const struct sl
     return slots_drain(next, now, *name, err);
 }
 
-/* Ends the moves of a set of slots; `ctx` has a bool for each slot. */
+/* Ends the moves of several slots; `ctx` has a bool for each slot. */
 static int arrive_table(struct satellites *s, struct slots *next, const struct slots *now,
                         void *ctx, struct err *err)
 {
     return slots_arrive(next, now, ctx) ? 0 : ERR_NOT_MODIFIED;
 }
 
-/* Drops the first satellite that has no slots; *ctx is set when a satellite was dropped. */
+/* Removes the first satellite that has no slots from the table; *ctx is set when there was one. */
 static int drop_table(struct satellites *s, struct slots *next, const struct slots *now, void *ctx,
                       struct err *err)
 {
@@ -364,7 +366,7 @@ static int drop_table(struct satellites *s, struct slots *next, const struct slo
     return ERR_NOT_MODIFIED;
 }
 
-/* Drops all satellites that have no slots, if no slot moves. */
+/* Removes all satellites that have no slots from the table, unless a slot is moving. */
 static int satellites_settle(struct satellites *s, struct err *err)
 {
     struct slots now;
@@ -387,8 +389,9 @@ int satellites_drain(struct satellites *s, struct str name, struct err *err)
     return code < 0 ? code : satellites_settle(s, err);
 }
 
-/* Waits for the turn to change the table. Returns false if another thread has ended the move of the
- * slot meanwhile; else `set` has all slots that wait. */
+/* Waits until no other thread is changing the table. Returns false if another thread has ended the
+ * move of the slot meanwhile. Otherwise this thread ends the moves of all slots in `set`, including
+ * those for which other threads wait. */
 static bool arrive_begin(struct satellites *s, unsigned slot, bool set[SLOT_COUNT])
 {
     mutex_lock(&s->lock);
@@ -404,7 +407,8 @@ static bool arrive_begin(struct satellites *s, unsigned slot, bool set[SLOT_COUN
     return turn;
 }
 
-/* Ends the turn. After a failure the waiting threads try it themselves. */
+/* Lets the other threads continue. If the change failed, each of them tries to end its move
+ * itself. */
 static void arrive_end(struct satellites *s, unsigned slot, const bool set[SLOT_COUNT], int code)
 {
     mutex_lock(&s->lock);

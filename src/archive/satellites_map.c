@@ -11,7 +11,7 @@ static struct str map_key(struct arena *a, uint32_t epoch)
     return arena_fmt(a, MAP_FOLDER "%u" MAP_SUFFIX, epoch);
 }
 
-/* The epoch in a key; 0: it is not the key of a table. */
+/* The epoch in a key; 0: the key is not that of a table. */
 static uint32_t map_epoch(struct str key)
 {
     uint64_t epoch = 0;
@@ -165,8 +165,7 @@ int satellite_map_put(struct satellites *s, struct str name, const struct slots 
     if (code == 0)
         code = object_place_end(&p, object_place_put(&p, buf_str(&text), &absent, err), err);
     bool is_new = code == 0;
-    /* After an error of the connection it is not known whether the table was stored, so it is
-     * read. */
+    /* After a broken connection it is not known whether the table was stored. So it is read. */
     if (found == 0 && code < 0 && code != ERR_NO_SPACE) {
         struct err seen = {0};
         int compared = map_compare(s, &a, &site, t, &seen);

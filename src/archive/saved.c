@@ -1,4 +1,4 @@
-/* Saved repositories, and the tasks that look after them. */
+/* Saved repositories, and the tasks that audit and tidy them. */
 #include "archive/saved.h"
 
 #include "archive/rebuild.h"
@@ -135,7 +135,8 @@ static int task_open(struct task_run *run, struct saved *out, struct err *err)
     return code;
 }
 
-/* A bundle that is gone needs no audit. A bundle that has changed meanwhile is audited again. */
+/* Turns the result of an audit or tidying into the result of the task. If the bundle does not exist
+ * any more, the task is done. If the bundle has changed meanwhile, the task runs again. */
 static int task_result(struct task_run *run, int code)
 {
     if (code == ERR_CANCELED || code == ERR_PRECONDITION) {
@@ -200,7 +201,8 @@ void saved_consider(struct archive *x, struct bucket *bucket, struct arena *a,
     enum audit_due due = audit_is_due(full, &meta, bundle->size, NULL, now_s);
     if (due == AUDIT_NOTHING && meta.appends == 0)
         return;
-    /* Reading the last verdict costs a request, so it is read only for bundles that may be due. */
+    /* Reading the last verdict costs a request, so this is done only for bundles that may be
+     * due. */
     bool has = audit_look(&v, &job, &err) == 0;
     due = audit_is_due(full, &meta, bundle->size, has ? &v : NULL, now_s);
     if (due != AUDIT_NOTHING && saved_queue(x, c, name, due, &err) < 0)

@@ -1,5 +1,4 @@
-/* A saved repository: the bundle of an account by its name, for those who give it back (restores,
- * clones) and those who look after it (audits).
+/* A saved repository: finds the bundle of an account by its name, for restores, clones and audits.
  *
  * A *name* is that of a repository, or that of an extra bundle, such as `Hello-World@wiki`. */
 #ifndef ARCHIVE_SAVED_H
@@ -10,12 +9,13 @@
 #include "archive/shelf_bucket.h"
 #include "coord/worker.h"
 
-/* Whether the text can be such a name. */
+/* Whether the text can be a name of a bundle. */
 bool saved_name_ok(struct str name);
 /* The keys of a bundle and of the verdict about it. */
 struct str saved_key(const struct archive_account *c, struct arena *a, struct str name);
 struct str saved_verdict_key(const struct archive_account *c, struct arena *a, struct str name);
-/* The name in a key of a bundle; empty: the key is not that of a repository's bundle or wiki. */
+/* The name of the bundle that has this key. Empty: the key is not that of the bundle of a
+ * repository or a wiki. */
 struct str saved_name(struct str key);
 
 struct saved {
@@ -35,18 +35,18 @@ void saved_close(struct saved *s); /* {0} is fine */
 #define AUDIT_TASK_TYPE "archive:audit"
 #define TIDY_TASK_TYPE  "archive:tidy"
 
-/* Queues an audit, or tidying, of one bundle. If such a task waits or runs already, nothing is
- * added and 0 is returned. */
+/* Queues an audit or tidying of one bundle. If such a task is already queued or running, the call
+ * adds nothing and returns 0. */
 int saved_queue(struct archive *x, const struct archive_account *c, struct str name,
                 enum audit_due what, struct err *err) MUST_CHECK;
 /* Handlers of these tasks (coord/worker.h); their ctx is the struct archive. */
 int audit_handle(struct task_run *run, struct err *err);
 int tidy_handle(struct task_run *run, struct err *err);
 
-/* Decides after a sync whether the bundle is due, and queues the task: each week one hundredth of
- * all bundles is audited, and a bundle that was appended to often, or has grown much, is tidied.
- * `bucket` is that of the account, and `bundle` is the object as it is now. A failure is logged:
- * the next sync decides again. */
+/* Decides after a sync whether the bundle needs an audit or tidying, and queues the task. Each week
+ * one hundredth of all bundles is audited. A bundle that was appended to often, or has grown much,
+ * is tidied. `bucket` is that of the account, and `bundle` describes the present object. A failure
+ * is logged; the next sync decides again. */
 void saved_consider(struct archive *x, struct bucket *bucket, struct arena *a,
                     const struct archive_account *c, struct str name,
                     const struct object_info *bundle);

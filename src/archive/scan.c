@@ -1,4 +1,4 @@
-/* A reader of JSON texts that walks over them once. */
+/* Reads a JSON text from beginning to end, without a tree (archive/scan.h). */
 #include "archive/scan.h"
 #include "base/hex.h"
 
@@ -17,8 +17,8 @@ void scan_fail(struct scan *s, const char *wrong)
 
 /* --- the text --- */
 
-/* The byte at the reader's place, or '\0' at the end of the text. A NUL is an error everywhere in
- * JSON, so both may look the same. */
+/* The next byte, or '\0' at the end of the text. A NUL in the text looks like the end, but JSON
+ * allows it nowhere, so either is an error for the caller. */
 static char scan_at(const struct scan *s)
 {
     return s->at < s->text.len ? s->text.p[s->at] : '\0';
@@ -73,8 +73,8 @@ void scan_open(struct scan *s, char brace)
     s->first[s->depth++] = true;
 }
 
-/* Goes to the next item of the open object or array, over the comma before it. Returns false at
- * its end, behind the closing brace. */
+/* Advances to the next item of the open object or array, past the comma before it. Returns false at
+ * the end, and is then past the closing brace. */
 static bool scan_next(struct scan *s, char brace, char end)
 {
     if (s->wrong)
@@ -105,8 +105,8 @@ bool scan_more(struct scan *s)
 
 /* --- strings --- */
 
-/* Finds the end of the string at the reader's place, and goes behind it. *inside is the text
- * between the quotes, whose escapes and characters are not checked yet. */
+/* Reads a string up to its closing quote. *inside is the text between the quotes; its escapes and
+ * characters are not checked yet. */
 static bool scan_quoted(struct scan *s, struct str *inside)
 {
     if (s->wrong)
@@ -170,8 +170,8 @@ static size_t scan_put_utf8(char *out, unsigned c)
 }
 
 /* Reads \uXXXX, or two of them that are a pair of surrogates. `in` begins behind the first 'u'.
- * Returns how many bytes of `in` were read, 0 when they are malformed. U+0000 is refused, as it is
- * by jansson. */
+ * Returns how many bytes of `in` were read, or 0 when they are malformed. U+0000 is refused, as
+ * jansson does too. */
 static size_t scan_unicode(struct str in, unsigned *out)
 {
     int high = scan_hex4(in);
@@ -189,7 +189,7 @@ static size_t scan_unicode(struct str in, unsigned *out)
 }
 
 /* Removes the first character from *in and writes it without its escape, in at most 4 bytes.
- * Returns how many bytes it wrote, 0 when the character is malformed. */
+ * Returns the number of bytes written, or 0 when the character is malformed. */
 static size_t scan_unescape(struct str *in, char out[4])
 {
     static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
@@ -214,8 +214,8 @@ static size_t scan_unescape(struct str *in, char out[4])
     return taken ? scan_put_utf8(out, code) : 0;
 }
 
-/* Unescapes a string into `out`, which has room for `max` bytes. `out` NULL: the string is only
- * checked. Returns the length, or -1 when the string is malformed or does not fit. */
+/* Unescapes a string into `out`, which has room for `max` bytes. If `out` is NULL, the string is
+ * only checked. Returns the length, or -1 when the string is malformed or does not fit. */
 static ptrdiff_t scan_plain(struct scan *s, struct str inside, char *out, size_t max)
 {
     size_t len = 0;
@@ -341,7 +341,7 @@ void scan_bool(struct scan *s, bool *out)
 
 /* --- any value --- */
 
-/* Goes over a value that holds no other value. */
+/* Skips a value that contains no other value. */
 static void scan_skip_plain(struct scan *s, enum scan_type type)
 {
     struct str inside;
@@ -369,7 +369,7 @@ static void scan_skip_plain(struct scan *s, enum scan_type type)
     }
 }
 
-/* Goes over values until the level `depth` is reached again. */
+/* Skips values until the depth is `depth` again. */
 static void scan_skip_open(struct scan *s, unsigned depth)
 {
     char key[2];

@@ -36,7 +36,7 @@ void schedule_close(struct schedule *s)
 
 /* --- scripts --- */
 
-/* Gives the store a table of slots. If the store has a later table, that one stays. */
+/* Writes a table of slots to the store, unless the store has a later one. */
 static int schedule_send_map(struct schedule *s, const struct slots *t, struct err *err)
 {
     struct arena a = ARENA_INIT(SCHEDULE_ARENA_MAX);
@@ -155,7 +155,7 @@ int schedule_add(struct schedule *s, const struct archive_account *accounts, siz
     return code;
 }
 
-/* Runs a script about one account, which answers 0 when the account is not tracked. */
+/* Runs a script about one account. The script answers 0 when the account is not tracked. */
 static int schedule_change_one(struct schedule *s, enum archive_script which,
                                const struct archive_account *c, struct err *err)
 {

@@ -1,17 +1,18 @@
 /* The schedule: which accounts are archived, which one is synced next, and which account is being
  * synced (docs/archive.md, "The schedule", T1 to T9).
  *
- * Everything here is in appDB. The sorted set `tracked` says which accounts are tracked and when
- * each was last synced in full; anybody may read and change it with redis-cli. The keys
- * `w:archive:…` are indexes of it. An account that is tracked is in exactly one place: in a *ready
- * set*, of which there is one for each pair of a forge's host and a satellite; among the *leased*
- * accounts, which a runner has claimed; or among the *held* accounts, which failed and wait for
- * their next try.
+ * All data are in appDB. The sorted set `tracked` says which accounts are tracked and when each was
+ * last synced in full; anybody may read and change it with redis-cli. The keys `w:archive:…` are
+ * indexes of it. A tracked account is in exactly one of three places:
+ * - a *ready set*, in which it waits for its turn; there is one set for each pair of a forge's host
+ *   and a satellite;
+ * - among the *leased* accounts, which a runner has claimed;
+ * - among the *held* accounts, which failed and wait for their next try.
  *
- * A runner claims accounts. A claim is one script: it takes the accounts whose last sync is the
- * oldest, skips locked ones, and locks those that it takes. Its cost does not depend on how many
- * accounts are locked. The claimer names the ready sets to look at, so accounts of a host that
- * rests, or of a satellite that is down, cost nothing.
+ * A runner claims accounts. A claim is one script, which locks the accounts whose last sync is the
+ * oldest, and skips accounts that are locked. Its cost does not depend on how many accounts are
+ * locked. The caller names the ready sets from which to claim. So accounts of a host that rests, or
+ * of a satellite that is down, cost nothing.
  *
  * All of this can be rebuilt from the storages (archive/rebuild.h). Times are ms since 1970 by the
  * store's clock. Any thread may call these functions; a claim is used by one thread at a time. The
@@ -24,18 +25,20 @@
 #include "coord/lock.h"
 #include "store/store.h"
 
-/* The channel for news: an account can be claimed that could not be claimed before. */
+/* The channel for news: a message means that an account can be claimed that could not be claimed
+ * before. */
 #define SCHEDULE_NEWS STR("w:archive:news")
 
 enum {
     SCHEDULE_NEVER = -1,      /* the score of an account that was never synced in full */
-    SCHEDULE_BATCH_MAX = 500, /* accounts in one call of schedule_add() or schedule_load() */
-    SCHEDULE_CLAIM_MAX = 64,  /* accounts in one claim */
-    SCHEDULE_SETS_MAX = 1024, /* ready sets in one claim */
-    SCHEDULE_PAGE_MAX = 1000, /* accounts in one page */
+    SCHEDULE_BATCH_MAX = 500, /* most accounts in one call of schedule_add() or schedule_load() */
+    SCHEDULE_CLAIM_MAX = 64,  /* most accounts in one claim */
+    SCHEDULE_SETS_MAX = 1024, /* most ready sets in one claim */
+    SCHEDULE_PAGE_MAX = 1000, /* most accounts in one page */
     SCHEDULE_LOCK_MS = 10 * 1000,
-    SCHEDULE_RESYNC_MS = 24 * 60 * 60 * 1000,   /* default of schedule_ask.resync_after_ms */
-    SCHEDULE_GONE_MS = 7 * 24 * 60 * 60 * 1000, /* hold of an account that the forge lacks */
+    SCHEDULE_RESYNC_MS = 24 * 60 * 60 * 1000, /* default of schedule_ask.resync_after_ms */
+    /* Hold of an account that the forge does not have. */
+    SCHEDULE_GONE_MS = 7 * 24 * 60 * 60 * 1000,
 };
 
 struct schedule;
@@ -52,21 +55,21 @@ void schedule_close(struct schedule *s); /* no claim may be open; NULL is fine *
 
 /* --- tracking --- */
 
-/* Begins to track accounts, with the score -1. *added is the number of those that were not tracked
- * before; `added` may be NULL. `count` is at most SCHEDULE_BATCH_MAX. The caller has written each
- * account's `.new` object before (A6). */
+/* Begins to track accounts, with the score -1. The caller must have written the `.new` object of
+ * each account before (A6). `count` is at most SCHEDULE_BATCH_MAX. *added is the number of accounts
+ * that were not tracked before; `added` may be NULL. */
 int schedule_add(struct schedule *s, const struct archive_account *accounts, size_t count,
                  size_t *added, struct err *err) MUST_CHECK;
-/* Ends the tracking of an account. A running sync of it goes on; its end changes nothing in the
- * schedule. ERR_NOT_FOUND: the account is not tracked. */
+/* Ends the tracking of an account. If a sync of the account runs, it continues, but its end changes
+ * nothing in the schedule. ERR_NOT_FOUND: the account is not tracked. */
 int schedule_remove(struct schedule *s, const struct archive_account *c,
                     struct err *err) MUST_CHECK;
 /* Puts an account in front of all others, even if it is held or was synced just now. If it is being
  * synced, it is synced once more afterwards. ERR_NOT_FOUND: the account is not tracked. */
 int schedule_first(struct schedule *s, const struct archive_account *c, struct err *err) MUST_CHECK;
-/* Tells the store which satellite has each slot. When a slot goes to another satellite, its ready
- * accounts are moved to that satellite's set by the claim, or the schedule_mend(), that meets
- * them. */
+/* Writes the table of slots to the store, which says which satellite has each slot. If a slot now
+ * belongs to another satellite, its ready accounts must change to the ready set of that satellite.
+ * The next claim or schedule_mend() that finds such an account moves it. */
 int schedule_map(struct schedule *s, const struct slots *table, struct err *err) MUST_CHECK;
 
 /* --- claiming --- */
@@ -76,67 +79,76 @@ struct schedule_set {
 };
 
 struct schedule_ask {
-    const struct schedule_set *sets; /* the ready sets to look at */
+    const struct schedule_set *sets; /* the ready sets from which to claim */
     size_t set_count;                /* at most SCHEDULE_SETS_MAX */
-    uint64_t resync_after_ms;        /* least time from one sync of an account to the next */
-    size_t most;                     /* accounts to claim, at most SCHEDULE_CLAIM_MAX; 0: one */
+    uint64_t resync_after_ms;        /* least time between two syncs of an account */
+    size_t most;                     /* most accounts to claim, up to SCHEDULE_CLAIM_MAX; 0: one */
 };
 
-/* An account that the caller works on. The strings are in the arena of the call that claimed it. */
+/* An account that the caller has claimed. The strings are in the arena of the call that claimed
+ * it. */
 struct schedule_claim {
     struct schedule *schedule;
     struct str member; /* `<host>/<login>`, as in `tracked` */
     struct archive_account account;
-    int64_t score_ms;      /* the score in `tracked`: when the last full sync began; -1: never */
-    int64_t started_ms;    /* when the claim was made; the score of a full sync that begins now */
-    uint64_t fence;        /* greater than that of every earlier claim of any account (T5) */
-    bool is_tracked;       /* false only after schedule_take() */
-    int64_t held_until_ms; /* set by schedule_take(): the hold that schedule_end_back() restores */
-    struct lock *lock;     /* renewed until the claim ends; lock_held() before every write (T6) */
+    int64_t score_ms;   /* the score in `tracked`: when the last full sync began; -1: never */
+    int64_t started_ms; /* when the claim was made; becomes the score if the sync is full */
+    uint64_t fence;     /* greater than the fence of every earlier claim of any account (T5) */
+    bool is_tracked;    /* false only after schedule_take() */
+    /* Set by schedule_take(): the hold that schedule_end_back() restores; 0: none. */
+    int64_t held_until_ms;
+    /* Renewed until the claim ends; check lock_held() before every write (T6). */
+    struct lock *lock;
 };
 
-/* Claims up to ask->most accounts into out[]. *count may be 0; then *wait_ms is the time after
- * which another call may find an account, or UINT64_MAX when only news can change that. Every
- * eighth claim, and each claim after one that found nothing, puts accounts back into the ready
- * sets: leased accounts whose lock is gone, and held accounts whose time is over. Each claim must
- * be ended by one of the functions below. */
+/* Claims up to ask->most accounts into out[]. If *count is 0, *wait_ms is the time after which
+ * another call may find an account, or UINT64_MAX if none is due before there is news. Each claim
+ * must be ended by one of the functions below.
+ *
+ * Every eighth claim, and each claim after one that found nothing, also puts accounts back into the
+ * ready sets: leased accounts whose lock is gone, and held accounts whose hold has ended. */
 int schedule_claim(struct schedule *s, struct arena *a, const struct schedule_ask *ask,
                    struct schedule_claim *out, size_t *count, uint64_t *wait_ms,
                    struct err *err) MUST_CHECK;
-/* Claims this account whatever its score is, even if it is not tracked: for work on its objects
- * other than a sync. The claim is ended by schedule_end_back(). ERR_BUSY: its lock is taken. */
+/* Claims this account whatever its score is, even if it is not tracked, for work on its objects
+ * other than a sync. The caller ends the claim by schedule_end_back(). ERR_BUSY: the account is
+ * locked. */
 int schedule_take(struct schedule *s, struct arena *a, const struct archive_account *c,
                   struct schedule_claim *out, struct err *err) MUST_CHECK;
 
-/* These end a claim: they put the account back and stop renewing its lock, which expires by itself.
- * ERR_BUSY: the lock was lost, so nothing was changed; the claim has ended all the same.
- * schedule_end_full: the sync was a full one. The score becomes claim->started_ms.
- * schedule_end_failed: the score stays, and the account is held for `hold_ms`; 0: for 60 s after
- * the first failure in a row, twice as long after each further one, at most 24 h.
- * schedule_end_back: the account is as it was before the claim. */
+/* These functions end a claim. They put the account back and stop renewing its lock, which then
+ * expires by itself. ERR_BUSY: the lock was lost, so nothing was changed; the claim has ended all
+ * the same.
+ * - schedule_end_full: the sync was full. The score becomes claim->started_ms.
+ * - schedule_end_failed: the score stays, and the account is held for `hold_ms`. If `hold_ms` is 0,
+ *   it is held for 60 s after the first failure in a row, twice as long after each further one, at
+ *   most 24 h.
+ * - schedule_end_back: the account becomes as it was before the claim. */
 int schedule_end_full(struct schedule_claim *c, struct err *err) MUST_CHECK;
 int schedule_end_failed(struct schedule_claim *c, uint64_t hold_ms, struct err *err) MUST_CHECK;
 int schedule_end_back(struct schedule_claim *c, struct err *err) MUST_CHECK;
-/* Ends a claim without asking the store: the account comes back when its lock has expired. */
+/* Ends a claim without a request to the store: the account returns to its ready set when its lock
+ * has expired. */
 void schedule_leave(struct schedule_claim *c);
 
-/* The largest fence that is believed when it is read from an object: the time in µs in the year
- * 2112. The satellite's user can write any number there. Claims count on from a raised fence, and
- * the numbers of the store are exact up to 2^53. */
+/* The largest valid fence: the time in µs in the year 2112. A greater number in an object is
+ * ignored, because the satellite's user can write any number there. The numbers of the store are
+ * exact up to 2^53. So even after a fence was raised to this limit, there is room for all later
+ * fences. */
 #define SCHEDULE_FENCE_MAX (UINT64_C(1) << 52)
 
-/* Makes later fences greater than `fence`. Called by a sync that finds a greater fence than its own
- * in a record or a bundle: the store was lost and its clock went back. ERR_RANGE: the fence is
- * greater than SCHEDULE_FENCE_MAX, so no claim has had it. */
+/* Makes later fences greater than `fence`. A sync calls it when a record or a bundle has a greater
+ * fence than the sync's own, which means that the store was lost and its clock went back.
+ * ERR_RANGE: `fence` is greater than SCHEDULE_FENCE_MAX, so no claim has had it. */
 int schedule_raise_fence(struct schedule *s, uint64_t fence, struct err *err) MUST_CHECK;
 
 /* --- looking --- */
 
 enum schedule_state {
     SCHEDULE_READY,
-    SCHEDULE_LEASED, /* a runner has claimed it, or somebody has set its lock by hand */
+    SCHEDULE_LEASED, /* a runner has claimed the account, or somebody has set its lock by hand */
     SCHEDULE_HELD,
-    SCHEDULE_UNKNOWN, /* it is only in `tracked`: schedule_mend() has not indexed it yet */
+    SCHEDULE_UNKNOWN, /* the account is only in `tracked`: schedule_mend() has not indexed it yet */
     SCHEDULE_STATES
 };
 extern const char *const schedule_state_names[SCHEDULE_STATES];
@@ -146,25 +158,26 @@ struct schedule_entry {
     int64_t score_ms;
     enum schedule_state state;
     bool is_first;         /* schedule_first() was called and no sync has begun since */
-    bool is_locked;        /* its lock is there */
-    int64_t held_until_ms; /* 0: it is not held */
+    bool is_locked;        /* its lock exists */
+    int64_t held_until_ms; /* end of its hold; 0: it is not held */
     unsigned fails;        /* failures in a row */
 };
-/* ERR_NOT_FOUND: the account is not tracked. */
+/* Finds one account. ERR_NOT_FOUND: the account is not tracked. */
 int schedule_find(struct schedule *s, struct arena *a, const struct archive_account *c,
                   struct schedule_entry *out, struct err *err) MUST_CHECK;
 
-/* Which accounts to list. By score: the accounts that were not synced for the longest time come
- * first, and `at` accounts are skipped. Otherwise the store decides the order, and a page has about
- * `limit` accounts; `at` is 0 for the first page, then the `next` of the page before. An account
- * that is tracked all the time comes at least once. */
+/* A page of the list of accounts. With `by_score` the accounts that were not synced for the longest
+ * time come first, and `at` is the number of accounts to skip. Otherwise the store decides the
+ * order, and a page has about `limit` accounts. Then `at` is 0 for the first page, and for each
+ * later page the `next` of the page before. An account that stays tracked meanwhile comes at least
+ * once. */
 struct schedule_page {
     bool by_score;
     uint64_t at;
     size_t limit; /* at most SCHEDULE_PAGE_MAX */
 };
-/* *next is the `at` of the next page; 0: this was the last page. Members that are not names of
- * accounts are left out. */
+/* Lists a page of accounts. *next is the `at` of the next page; 0: this was the last page. Members
+ * of `tracked` that are not names of accounts are left out. */
 int schedule_list(struct schedule *s, struct arena *a, const struct schedule_page *page,
                   struct schedule_entry **out, size_t *count, uint64_t *next,
                   struct err *err) MUST_CHECK;
@@ -172,9 +185,9 @@ int schedule_list(struct schedule *s, struct arena *a, const struct schedule_pag
 struct schedule_counts {
     uint64_t tracked, ready, leased, held, first;
     uint64_t odd;       /* members of `tracked` that are not names of accounts */
-    uint64_t built;     /* slots whose accounts are known; SLOT_COUNT: all of them */
-    uint32_t map_epoch; /* of the table that schedule_map() gave; 0: there is none */
-    /* Only counted with `deep`, whose cost grows with the number of accounts: */
+    uint64_t built;     /* slots that are marked as built; SLOT_COUNT: all of them */
+    uint32_t map_epoch; /* epoch of the table that schedule_map() wrote; 0: there is none */
+    /* Counted only with `deep`, whose cost grows with the number of accounts: */
     uint64_t due, never; /* ready accounts that may be claimed now; accounts with the score -1 */
 };
 int schedule_counts(struct schedule *s, bool deep, uint64_t resync_after_ms,
@@ -182,8 +195,8 @@ int schedule_counts(struct schedule *s, bool deep, uint64_t resync_after_ms,
 
 /* --- mending: `tracked` may be changed by anybody --- */
 
-/* Called for an account that somebody has added to `tracked` by hand. It writes the account's
- * `.new` object. If it fails, the account is left for the next pass, and the other accounts are
+/* Called for an account that somebody has added to `tracked` by hand; it writes the account's
+ * `.new` object. If it fails, the account is tried again in the next pass. The other accounts are
  * mended all the same. */
 typedef int schedule_found_fn(void *ctx, const struct archive_account *c, struct err *err);
 
@@ -192,15 +205,15 @@ struct schedule_mend {
     void *ctx;
     bool whole;                  /* false: the pass ends as soon as the counts agree */
     const _Atomic(bool) *cancel; /* ends the pass early; may be NULL */
-    /* Results: how many accounts were found, dropped, or moved to another index; how many scores
-     * were in the future. */
+    /* Results: how many accounts were found (added by hand), dropped (removed by hand), or moved to
+     * another index, and how many scores were in the future. */
     uint64_t found_count, dropped, moved, future;
 };
-/* Compares `tracked` with the indexes, in slices of 500, and corrects the indexes. Members of
- * `tracked` that are not in lower case are folded. */
+/* Compares `tracked` with the indexes, in slices of 500 accounts, and corrects the indexes. Members
+ * of `tracked` that are not in lower case are changed to lower case. */
 int schedule_mend(struct schedule *s, struct schedule_mend *m, struct err *err) MUST_CHECK;
-/* Whether this process may do some work that one process does for all. *mine is true for the first
- * caller with this word, and false for all others during the next `ms`. */
+/* Whether this process should do a job that only one process does for all. `word` names the job.
+ * *mine is true for the first caller, and false for all other callers during the next `ms`. */
 int schedule_turn(struct schedule *s, struct str word, uint64_t ms, bool *mine,
                   struct err *err) MUST_CHECK;
 
@@ -210,20 +223,21 @@ struct schedule_loaded {
     struct archive_account account;
     int64_t score_ms;
 };
-/* Begins to load a slot. `mark` is set to a word that schedule_built() must be given. */
+/* Begins to load a slot. `mark` becomes a random word, which must be passed to schedule_built(). */
 int schedule_build(struct schedule *s, struct arena *a, unsigned slot, struct str *mark,
                    struct err *err) MUST_CHECK;
-/* Tracks accounts with these scores. If `tracked` has a score for the account already, it stays
- * unless it is -1: the rebuild's score is less exact. `count` is at most SCHEDULE_BATCH_MAX. */
+/* Tracks accounts with these scores. If `tracked` already has a score for an account, that score
+ * stays unless it is -1, because the score of a rebuild is less exact. `count` is at most
+ * SCHEDULE_BATCH_MAX. */
 int schedule_load(struct schedule *s, const struct schedule_loaded *batch, size_t count,
                   struct err *err) MUST_CHECK;
-/* Says that all accounts of the slot are loaded. ERR_AGAIN: the store was emptied since
+/* Marks a slot as built: all its accounts are loaded. ERR_AGAIN: the store was emptied since
  * schedule_build(), so the slot must be loaded once more. */
 int schedule_built(struct schedule *s, unsigned slot, struct str mark, uint32_t epoch,
                    struct err *err) MUST_CHECK;
-/* Sets lacks[i] to whether slot i is not built. */
+/* Sets lacks[i] for every slot i that is not marked as built. */
 int schedule_lacks(struct schedule *s, bool lacks[SLOT_COUNT], struct err *err) MUST_CHECK;
-/* Forgets which slots are built, so that all are rebuilt. Nothing else changes. */
+/* Removes the marks of all slots, so that all are rebuilt. Nothing else changes. */
 int schedule_unbuild(struct schedule *s, struct err *err) MUST_CHECK;
 
 #endif

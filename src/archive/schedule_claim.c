@@ -4,16 +4,17 @@
 #include "base/clock.h"
 #include "base/ids.h"
 
-/* Accounts that one claim may look at beyond those that it wants. An account that cannot be claimed
- * is moved to the index where it belongs, so the next claim does not meet it again. */
+/* CLAIM_LOOKS: how many accounts a claim may examine in addition to those that it claims. An
+ * account that cannot be claimed is moved to the index where it belongs, so the next claim does not
+ * examine it again. */
 enum { CLAIM_LOOKS = 128, CLAIM_HEAD = 2, CLAIM_FIELDS = 4 };
 enum {
     CLAIM_ARGS = 6,
     CLAIM_BACK = 8 /* one in this many claims puts leased and held accounts back */
 };
 
-/* Writes the arguments of the claim script. Each time the list begins with another ready set, so
- * that accounts of equal scores are taken from all satellites in turn. */
+/* Writes the arguments of the claim script. Each claim begins with another ready set, so that
+ * accounts with equal scores are claimed from all satellites in turn. */
 static int claim_args(struct schedule *s, struct arena *a, const struct schedule_ask *ask,
                       struct store_args *out)
 {
@@ -43,7 +44,7 @@ static int claim_args(struct schedule *s, struct arena *a, const struct schedule
     return arena_error(a);
 }
 
-/* Gets the member of an entry, `<slot> <member>`. */
+/* Returns the member in an entry, which is `<slot> <member>`. */
 static struct str entry_member(struct str entry)
 {
     struct str slot, member = STR_EMPTY;

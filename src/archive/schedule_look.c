@@ -1,4 +1,4 @@
-/* Looking at the schedule: one account, pages of accounts, counts (archive/schedule.h). */
+/* Reads the schedule: one account, pages of accounts, counts (archive/schedule.h). */
 #include "archive/schedule_int.h"
 
 const char *const schedule_state_names[SCHEDULE_STATES] = {
@@ -66,8 +66,8 @@ int schedule_find(struct schedule *s, struct arena *a, const struct archive_acco
 
 /* --- pages --- */
 
-/* Reads a page of members of `tracked`. *members is an array of the members and their scores in
- * turns. */
+/* Reads a page of members of `tracked`. *members is an array in which members and their scores
+ * alternate. */
 static int page_read(struct schedule *s, struct arena *a, const struct schedule_page *page,
                      struct reply **members, uint64_t *next, struct err *err)
 {

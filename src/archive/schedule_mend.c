@@ -1,9 +1,9 @@
 /* Mending: corrects the indexes of the schedule after somebody has changed `tracked` by hand
  * (docs/archive.md, T8).
  *
- * A pass first looks at the indexes, so that accounts of slots that went to another satellite get
- * into their new sets, and accounts that are not tracked any more are removed. Then it looks at
- * `tracked`: the accounts that are in no index were added by hand. */
+ * A pass first checks the indexes. It moves accounts whose slots belong to another satellite now
+ * into the sets of that satellite, and removes accounts that are not tracked any more. Then it
+ * checks `tracked`: accounts that are in no index were added by hand. */
 #include "archive/schedule_int.h"
 
 #include <stdlib.h>
@@ -33,8 +33,8 @@ static int mend_scan(struct schedule *s, struct arena *a, struct str command, st
     return code;
 }
 
-/* Runs the script for entries that were found in the set `place`. This function fills args[0] and
- * args[1]; the entries follow them. */
+/* Runs the mending script for entries that were found in the set `place`. The caller puts the
+ * entries into the arguments from args[2] on; this function fills args[0] and args[1]. */
 static int mend_eval(struct schedule *s, struct arena *a, struct str mode, struct str place,
                      const struct store_args *args, struct reply **out, struct err *err)
 {
@@ -65,7 +65,7 @@ static int mend_fix(struct schedule *s, struct schedule_mend *m, struct arena *a
 
 /* --- the indexes --- */
 
-/* Mends a slice of an index. The reply has entries and scores, alternating. */
+/* Mends a slice of an index. In the reply, entries and scores alternate. */
 static int mend_index_slice(struct schedule *s, struct schedule_mend *m, struct arena *a,
                             struct str place, const struct reply *slice, struct err *err)
 {
@@ -84,7 +84,7 @@ static bool mend_cancelled(const struct schedule_mend *m)
     return m->cancel && atomic_load(m->cancel);
 }
 
-/* Keeps a cursor outside of an arena that is about to be reset. */
+/* Copies a cursor out of an arena that is about to be reset. */
 static struct str cursor_keep(char kept[32], struct str cursor)
 {
     size_t len = size_min(cursor.len, 31);
@@ -146,7 +146,7 @@ static int mend_odd(struct schedule *s, struct arena *a, struct str member, stru
     return code;
 }
 
-/* Replaces a member in another spelling by the folded one. */
+/* Replaces a member by its spelling in lower case. */
 static int mend_fold(struct schedule *s, struct arena *a, struct str member, struct str score,
                      struct str folded, struct err *err)
 {
@@ -158,8 +158,8 @@ static int mend_fold(struct schedule *s, struct arena *a, struct str member, str
     return store_atomic(s->o.app, a, &reply, commands, ARRAY_SIZE(commands), err);
 }
 
-/* Removes an entry from the arguments of the mending script, so that it is not mended. The first
- * two arguments are not entries. */
+/* Removes an entry from the arguments of the mending script, so that the script does not mend it.
+ * The first two arguments are not entries. */
 static void mend_leave_out(struct store_args *entries, struct str *args, struct str entry)
 {
     for (size_t i = 2; i < entries->argc; i++)
@@ -169,8 +169,8 @@ static void mend_leave_out(struct store_args *entries, struct str *args, struct 
         }
 }
 
-/* Calls found() for each account that the script has found in no index. If found() fails for an
- * account, for example because its satellite is down, the account is left for the next pass. */
+/* Calls found() for each account that is in no index. If found() fails for an account, for example
+ * because its satellite is down, the account is left for the next pass. */
 static void mend_strangers(const struct schedule *s, const struct schedule_mend *m, struct arena *a,
                            const struct reply *strangers, struct store_args *entries,
                            struct str *args)
@@ -190,7 +190,7 @@ static void mend_strangers(const struct schedule *s, const struct schedule_mend 
     }
 }
 
-/* Mends a slice of `tracked`. The reply has members and scores, alternating. */
+/* Mends a slice of `tracked`. In the reply, members and scores alternate. */
 static int mend_tracked_slice(struct schedule *s, struct schedule_mend *m, struct arena *a,
                               const struct reply *slice, struct err *err)
 {
@@ -229,8 +229,8 @@ static int mend_counts_agree(struct schedule *s, bool *agree, struct err *err)
     return code;
 }
 
-/* Mends the accounts with the lowest scores. An account that somebody adds by hand gets the score 0
- * or -1, so this finds it soon. */
+/* Mends the accounts with the lowest scores. Somebody who adds an account by hand gives it the
+ * score 0 or -1, so this finds such an account soon. */
 static int mend_lowest(struct schedule *s, struct schedule_mend *m, struct err *err)
 {
     struct arena a = ARENA_INIT(SCHEDULE_ARENA_MAX);
@@ -268,7 +268,7 @@ static int mend_tracked(struct schedule *s, struct schedule_mend *m, struct err 
     return code;
 }
 
-/* Forgets odd members that are not in `tracked` any more. */
+/* Removes the notes about invalid members that are not in `tracked` any more. */
 static int mend_odds(struct schedule *s, struct err *err)
 {
     struct arena a = ARENA_INIT(SCHEDULE_ARENA_MAX);

@@ -11,8 +11,8 @@ enum archive_script {
     ARCHIVE_SCRIPTS
 };
 
-/* Runs a script. An error reply becomes ERR_INVALID with the reply's text. Any thread may call
- * this. */
+/* Runs a script. If its reply is an error, the result is ERR_INVALID with the reply's text. Any
+ * thread may call this function. */
 int archive_eval(struct store *s, struct arena *a, struct reply **out, enum archive_script which,
                  const struct str *args, size_t count, struct err *err) MUST_CHECK;
 

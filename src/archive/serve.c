@@ -1,4 +1,4 @@
-/* The server's half of git's smart HTTP. */
+/* The server's side of git's smart HTTP. */
 #include "archive/serve.h"
 
 #include "archive/pkt.h"
@@ -40,7 +40,7 @@ static void serve_advert_v2(struct buf *out, const struct bundle_header *h)
     pkt_mark(out, PKT_FLUSH);
 }
 
-/* The capabilities of version 0, which follow the first ref behind a NUL. */
+/* Appends the capabilities of version 0, which follow a NUL after the first ref. */
 static void serve_capabilities(struct buf *out, const struct bundle_header *h)
 {
     const struct git_refs *r = &h->refs;
@@ -51,7 +51,7 @@ static void serve_capabilities(struct buf *out, const struct bundle_header *h)
     buf_appendf(out, "object-format=%s agent=weir", serve_format(h));
 }
 
-/* A line of version 0. The first one carries the capabilities. */
+/* Appends a line of version 0. The first line also has the capabilities. */
 static void serve_line(struct buf *out, const struct bundle_header *h, const char *id,
                        struct str name, bool is_first)
 {
@@ -105,7 +105,7 @@ void serve_advert(struct buf *out, const struct bundle_header *h, bool is_v2)
 
 /* --- the ids of a header --- */
 
-/* All ids that a client may ask for, sorted. Former tips are among them, because a client may have
+/* All ids that a client may ask for, sorted. They include former tips, because a client may have
  * listed the refs before the last sync. */
 struct serve_ids {
     const unsigned char **list;
@@ -176,7 +176,7 @@ static void ask_want(struct ask_read *r, struct str line)
         r->ask->side_band |= str_eq(word, STR("side-band-64k"));
 }
 
-/* Whether the line asks for only a part of the history or of the objects. */
+/* Whether the line asks only for a part of the history or of the objects. */
 static bool ask_is_partial(struct str line)
 {
     static const char *const words[] = {"shallow ", "deepen ", "deepen-", "filter ", "want-ref "};
@@ -330,7 +330,7 @@ static void serve_ls_refs(struct buf *out, const struct serve_ask *ask,
     pkt_mark(out, PKT_FLUSH);
 }
 
-/* A client that lists haves and is not done is told that the server is ready; the pack that follows
+/* A client that still lists its haves is answered that the server is ready. The pack that follows
  * has every object anyway. */
 static bool serve_fetch_v2(struct buf *out, const struct serve_ask *ask)
 {
@@ -347,7 +347,8 @@ static bool serve_fetch_v2(struct buf *out, const struct serve_ask *ask)
     return true;
 }
 
-/* Clients of version 0 go on listing what they have until they are done. */
+/* A client of version 0 lists its haves in several requests, until it is done. Only then the pack
+ * follows. */
 static bool serve_fetch_v0(struct buf *out, const struct serve_ask *ask)
 {
     pkt_line(out, "NAK");
@@ -367,6 +368,6 @@ bool serve_answer(struct buf *out, const struct serve_ask *ask, const struct bun
     case SERVE_FETCH:
         return ask->is_v2 ? serve_fetch_v2(out, ask) : serve_fetch_v0(out, ask);
     default:
-        return false; /* git sends this request to find out whether its keys are right */
+        return false; /* git sends such a request to test its keys */
     }
 }

@@ -1,10 +1,10 @@
-/* The shelf of an account: its sides, and reading. */
+/* The shelf of an account: its two sides, and reading from them. */
 #include "archive/shelf_int.h"
 
 #include "coord/lock.h"
 #include "object/merge.h"
 
-enum { SHELF_ROUNDS = 3 }; /* how often an object is looked for while it may be moving */
+enum { SHELF_ROUNDS = 3 }; /* how many times a read tries both sides while objects may be moving */
 
 /* --- opening --- */
 
@@ -62,8 +62,8 @@ int shelf_open_claimed(struct shelf *out, struct satellites *s, struct arena *a,
         code = shelf_look(out, true, err);
     if (code == 0 && shelf_has(out, SHELF_FROM))
         code = shelf_move(out, err);
-    /* Other writers of this account need its lock, so nothing new can come to the side that was
-     * emptied. */
+    /* The old side is empty now. It stays empty, because only the holder of the account's lock
+     * writes objects of the account. */
     out->leaves = out->leaves_user = STR_EMPTY;
     out->claimed = true;
     return code;
@@ -161,7 +161,7 @@ int shelf_side_list(struct shelf *s, struct arena *a, enum shelf_side side,
 
 /* --- both sides --- */
 
-/* A function that asks one side for an object, and its arguments. */
+/* A request for an object to one side: the function that sends it, and its arguments. */
 struct shelf_question {
     struct str key;
     int (*ask)(struct shelf *s, struct arena *a, enum shelf_side side,
@@ -181,9 +181,9 @@ static int shelf_ask_sides(struct shelf *s, struct arena *a, const struct shelf_
     return code;
 }
 
-/* Looks for the object on the side that the slot goes to, then on the other one. An object that
- * moved in between is on the first side by now, and a slot that moved in between has another table:
- * so a missing object is looked for again, until nothing has changed meanwhile (H2). */
+/* Asks the side that the slot goes to for an object, and then the side that it leaves. If neither
+ * has the object, it may have moved between the two requests, or the slot may have begun to move.
+ * So both are asked again until the table is unchanged and the slot does not move (H2). */
 static int shelf_ask(struct shelf *s, struct arena *a, const struct shelf_question *q,
                      struct err *err)
 {
@@ -268,7 +268,8 @@ int shelf_read(struct shelf *s, struct arena *a, struct str key, size_t max, str
 
 /* --- listing --- */
 
-/* If both sides have the key, the first one counts: objects only move towards it. */
+/* If both sides have the key, the side that the slot goes to counts, because objects move only
+ * towards it. */
 static int list_choose(void *ctx, struct arena *a, struct merge_key *keys, size_t count,
                        struct err *err)
 {

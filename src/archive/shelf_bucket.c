@@ -56,7 +56,8 @@ static int shelf_bucket_parts(struct bucket *b, struct arena *a, const struct ob
     struct object_place p;
 
     *out = (struct part_list){0};
-    if (shelf_has(s, SHELF_FROM)) /* parts are not copied while the slot moves */
+    /* While the slot moves, the caller must not copy parts, so it gets an empty list. */
+    if (shelf_has(s, SHELF_FROM))
         return 0;
     int code = shelf_open_read(&p, s, a, SHELF_TO, object->key, err);
     if (code < 0)
@@ -87,7 +88,7 @@ static int shelf_bucket_upload_begin(struct bucket *b, struct arena *a, struct s
     return code;
 }
 
-/* The upload as the shelf knows it. */
+/* The description of the upload that the shelf made when the upload began. */
 static const struct upload_info *shelf_bucket_upload(const struct shelf_bucket *sb,
                                                      const struct upload_info *given)
 {

@@ -1,6 +1,6 @@
-/* The shelf of an account: writing. Every change asks for the lock of the account before its first
- * byte and before its last one, is announced to replication, and is sealed where the bucket has a
- * default encryption (docs/archive.md, H3 to H5). */
+/* The shelf of an account: writing. Every change checks the lock of the account before its first
+ * byte and before its last one, and is announced to replication. If the bucket has a default
+ * encryption, the object is encrypted (docs/archive.md, H3 to H5). */
 #include "archive/shelf_int.h"
 
 #include "base/clock.h"
@@ -40,8 +40,8 @@ static int shelf_end_write(struct shelf *s, struct object_place *p, int code, st
 
 /* --- bodies --- */
 
-/* The body of a change. It notes its own errors: if the body fails, for example because the git
- * server went away, the satellite is not to blame. */
+/* The body of a change. It remembers its own errors. So when the body fails, for example because
+ * the git server closed the connection, the error is not blamed on the satellite. */
 struct shelf_source {
     struct reader reader;
     struct reader *inner; /* borrowed */
@@ -93,7 +93,7 @@ static struct shelf_source source_of(struct reader *body)
     return (struct shelf_source){.reader = {&source_ops}, .inner = body};
 }
 
-/* Ends a change that took its bytes from `from`. */
+/* Ends a change whose body was `from`. */
 static int shelf_end_body(struct shelf *s, struct object_place *p, const struct shelf_source *from,
                           int code, struct err *err)
 {
@@ -103,7 +103,7 @@ static int shelf_end_body(struct shelf *s, struct object_place *p, const struct 
 /* --- putting --- */
 
 /* Checks the conditions of a change against an object that is still on the side that the slot
- * leaves. All other conditions are checked by the side that is written to. */
+ * leaves. The side that gets the change checks the conditions against its own object. */
 static int shelf_judge_other_side(struct shelf *s, struct arena *a, struct str key,
                                   const struct object_conditions *c, struct err *err)
 {
@@ -188,7 +188,8 @@ int shelf_put_bytes(struct shelf *s, struct arena *a, struct str key, struct str
 
 /* --- copying --- */
 
-/* Lets the satellite copy the object. ERR_UNSUPPORTED: the caller must read and put it. */
+/* Lets the satellite copy the object. ERR_UNSUPPORTED: the satellite cannot do that, so the caller
+ * must read the object and put it. */
 static int shelf_copy_there(struct shelf *s, struct arena *a, struct str to,
                             const struct object_info *source, const struct put_options *o,
                             struct err *err)
@@ -203,7 +204,7 @@ static int shelf_copy_there(struct shelf *s, struct arena *a, struct str to,
     own.meta.owner = s->user;
     code = object_place_seal(&p, &own.meta, err);
     if (code == 0 && (own.meta.encryption.len || source->meta.encryption.len))
-        code = ERR_UNSUPPORTED; /* the encryption key of the source is bound to its object's name */
+        code = ERR_UNSUPPORTED; /* the encryption key of the source is bound to the object's name */
     if (code == 0)
         code = shelf_judge_other_side(s, a, to, &o->conditions, err);
     if (code == 0)
@@ -282,8 +283,8 @@ int shelf_remove(struct shelf *s, struct arena *a, struct str key,
 
 /* --- uploads --- */
 
-/* Opens the place of an upload under way. Parts do not change an object, so they are not announced
- * to replication. */
+/* Opens the place of an upload that is under way. Sending a part does not change an object, so it
+ * is not announced to replication. */
 static int upload_open(struct object_place *p, struct shelf *s, struct arena *a, struct str key,
                        struct err *err)
 {
@@ -378,7 +379,7 @@ int shelf_upload_abort(struct shelf *s, const struct upload_info *upload, struct
     struct satellite_site site = shelf_site(s, SHELF_TO);
     struct arena a = {0};
     struct object_place p;
-    /* An upload may be aborted even after the lock was lost. */
+    /* The lock is not checked: an upload may be aborted even after the lock was lost. */
     int code = satellite_site_open(&p, s->satellites, &a, &site, upload->key, PLACE_READ, err);
 
     if (code == 0) {
@@ -389,7 +390,7 @@ int shelf_upload_abort(struct shelf *s, const struct upload_info *upload, struct
     return code == ERR_NO_BUCKET ? 0 : code;
 }
 
-/* Whether the upload is one of the account's own, and old enough. */
+/* Whether the upload belongs to the account and began early enough. */
 static bool upload_is_old(const struct shelf *s, const struct upload_info *u, int64_t before_ms)
 {
     struct archive_object o;

@@ -81,7 +81,8 @@ size_t slots_held(const struct slots *t, size_t satellite)
     return n;
 }
 
-/* The satellite with the most (or the fewest) slots, except `but`. Among equals it is the first. */
+/* The satellite with the most (or the fewest) slots, except `but`. If several have the same number,
+ * it is the first of them. */
 static size_t slots_extreme(const struct slots *t, size_t but, bool most)
 {
     size_t best = SATELLITES_MAX, held = 0;
@@ -96,7 +97,7 @@ static size_t slots_extreme(const struct slots *t, size_t but, bool most)
     return best;
 }
 
-/* Begins the next epoch. */
+/* Makes a copy of the table with the next epoch. */
 static int slots_next(struct slots *next, const struct slots *now, struct err *err)
 {
     if (slots_moving(now))
@@ -106,8 +107,8 @@ static int slots_next(struct slots *next, const struct slots *now, struct err *e
     return 0;
 }
 
-/* Picks the next slot that a satellite gives away, so that these slots are spread over its part of
- * the table. */
+/* Picks a slot of the satellite `from` for another satellite. Successive turns pick slots that are
+ * spread over the slots of `from`. */
 static unsigned slots_pick(const struct slots *t, size_t from, size_t turn)
 {
     size_t skip = turn * 37 % slots_held(t, from);

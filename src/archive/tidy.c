@@ -1,4 +1,4 @@
-/* Tidying: git packs a bundle anew. */
+/* Tidying: lets git pack a bundle anew. */
 #include "archive/audit_int.h"
 
 #include "base/hex.h"
@@ -16,7 +16,7 @@ enum { TIDY_PIECE = 256 * 1024 };
 
 /* --- the new pack --- */
 
-/* Finds the one pack that repack has left; `out` gets its name without `.pack`. */
+/* Finds the only pack that `git repack` has left; `out` becomes its name without `.pack`. */
 static int tidy_find_pack(struct audit_work *w, struct buf *out, struct err *err)
 {
     struct buf folder = BUF_INIT(PATH_MAX);
@@ -73,7 +73,7 @@ static int tidy_repack(struct audit_work *w, struct buf *name, struct err *err)
     return code;
 }
 
-/* Walks over the new pack. Its trailer and count go into the metadata. */
+/* Checks the entries of the new pack. Its trailer and count become metadata of the bundle. */
 static int tidy_check(struct audit_work *w, int fd, struct pack_result *out, struct err *err)
 {
     struct pack_options o = {.is_sha256 = w->old.header.refs.is_sha256,
@@ -157,7 +157,7 @@ static int tidy_put(struct audit_work *w, int fd, const struct pack_result *pack
                                  header.len + pack->bytes, &o, out, err);
 }
 
-/* Stores the new pack behind the same header, if it is worth it. */
+/* Stores the new pack behind the old header, if the new pack is smaller or better. */
 static int tidy_store(struct audit_work *w, int fd, struct tidy_result *out, struct err *err)
 {
     struct buf header = BUF_INIT(GIB);
@@ -169,8 +169,8 @@ static int tidy_store(struct audit_work *w, int fd, struct tidy_result *out, str
     if (code == 0)
         code = buf_error(&header) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
     out->after = code == 0 ? header.len + pack.bytes : 0;
-    /* A pack that was appended to is replaced even if it is not smaller: the new pack has no object
-     * twice, so it can be served to git clients. */
+    /* A pack that was appended to is always replaced, even if the new one is not smaller. The new
+     * pack has no object twice, so it can be served to git clients. */
     out->changed = out->after < out->before || !w->old.has_meta || w->old.meta.appends ||
                    w->old.meta.ref_deltas == REF_DELTAS_SOME;
     if (code == 0 && out->changed)

@@ -3,7 +3,8 @@
 
 #include "base/hex.h"
 
-enum { TREE_MODE_MAX = 7 }; /* octal digits; some old programs wrote a zero before the six */
+/* Most octal digits of a mode; some old programs wrote a zero before the six digits. */
+enum { TREE_MODE_MAX = 7 };
 
 static int tree_bad(struct err *err, const char *what)
 {
@@ -12,8 +13,8 @@ static int tree_bad(struct err *err, const char *what)
 
 /* --- entries --- */
 
-/* Columns: the bits of a mode that tell the kind; the kind. Of the other bits, git looks only at
- * the owner's right to execute. */
+/* Columns: the bits of a mode that tell the kind; the kind. Of the other bits, git uses only the
+ * owner's right to execute. */
 static const struct {
     unsigned bits;
     enum tree_kind kind;
@@ -74,7 +75,8 @@ int tree_next(struct str *rest, bool is_sha256, struct tree_entry *out, struct e
 
 /* --- order --- */
 
-/* The byte behind a name in git's order: a folder's name counts as if a slash ended it. */
+/* The byte at index i of a name, for git's order: the name of a folder is compared as if it ended
+ * with a slash. */
 static unsigned char tree_byte(const struct tree_entry *e, size_t i)
 {
     if (i < e->name.len)
@@ -90,8 +92,9 @@ static int tree_order(const struct tree_entry *a, const struct tree_entry *b)
     return order ? order : (int)tree_byte(a, common) - (int)tree_byte(b, common);
 }
 
-/* Names of files that a later folder of the tree may repeat: `a` comes before `a-b`, and the folder
- * `a` behind it. Each name of the list begins with the one before it. */
+/* Names of files that a later folder of the same tree might repeat. git's order puts the file `a`
+ * before `a-b`, and the folder `a` after it, so the two need not be neighbours. Each name of the
+ * list begins with the name before it. */
 typedef VEC(struct str) tree_names;
 
 static int tree_check_twice(tree_names *open, const struct tree_entry *e, struct err *err)
@@ -158,7 +161,7 @@ static bool git_take_id(struct str *text, const char *word, unsigned char *id, b
     return hex_parse(str_skip(line, strlen(word)), id, git_id_len(is_sha256));
 }
 
-/* The time behind `Name <mail>`; 0 when there is none. */
+/* The time that follows `Name <mail>` in a line; 0 when there is none. */
 static int64_t git_line_time(struct str line)
 {
     struct str seconds, zone;

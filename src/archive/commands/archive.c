@@ -82,7 +82,7 @@ static struct str account_text(struct str text)
 
 /* --- add --- */
 
-/* Accounts that wait to be sent. */
+/* Accounts that are not sent to the server yet. */
 struct add_run {
     struct api_client *r;
     struct buf body;
@@ -192,8 +192,8 @@ static int archive_add_run(struct api_client *r, const struct invocation *inv, s
 
 /* --- sync --- */
 
-/* A text that changes whenever a sync of the account has ended: a full sync changes the time of the
- * last sync, a failed one the number of failures or the end of the hold. */
+/* A text that changes whenever a sync of the account ends: a full sync changes the time of the last
+ * sync, and a failed sync changes the number of failures or the end of the hold. */
 static char *sync_state(const json_t *account)
 {
     struct buf out = {0};
@@ -292,7 +292,7 @@ static int archive_sync_run(struct api_client *r, const struct invocation *inv,
 
 /* --- show --- */
 
-/* Shows an account, or with a third part of the name one of its repositories. */
+/* Shows an account, or one of its repositories if the name has a third part. */
 static int archive_show_run(struct api_client *r, const struct invocation *inv,
                             struct output *table, struct err *err)
 {

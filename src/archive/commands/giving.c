@@ -1,4 +1,4 @@
-/* weir archive restore, audit, tidy: gives bundles back, and looks after them. */
+/* The commands weir archive restore, audit and tidy. */
 #include "archive/names.h"
 #include "archive/restore.h"
 #include "archive/room.h"
@@ -14,7 +14,7 @@
 
 /* --- names --- */
 
-/* The first argument, taken apart: an account, or a repository of an account. */
+/* The parts of the first argument: an account, and perhaps a repository of the account. */
 struct given_name {
     struct str account; /* `github.com/octocat` */
     struct str repo;    /* empty: the whole account */
@@ -33,7 +33,7 @@ static struct str given_text(const char *text)
     return s;
 }
 
-/* Cuts the last part off, if at least `host/login` is left. */
+/* Splits off the last part, if at least `host/login` is left. */
 static struct given_name given_repo(struct str text)
 {
     size_t at = text.len, slashes = 0;
@@ -84,7 +84,7 @@ struct restore_command {
     const char *target;
     bool is_url, is_account, shows;
     struct restore_options o;
-    struct str name; /* of the bundle that is being restored */
+    struct str name; /* name of the bundle that is being restored */
     size_t failed;
 };
 
@@ -127,7 +127,7 @@ static int restore_into(struct restore_command *c, const char *folder, struct re
     return code;
 }
 
-/* Restores into a folder of its own, pushes, and removes the folder. */
+/* Restores into a temporary folder, pushes from there, and removes the folder. */
 static int restore_to_url(struct restore_command *c, const char *url, struct restore_result *out,
                           struct err *err)
 {
@@ -151,7 +151,8 @@ static int restore_to_url(struct restore_command *c, const char *url, struct res
     return code;
 }
 
-/* A wiki is `<repository>.wiki.git` beside its repository, as forges have it. */
+/* The target of a restored bundle. A wiki becomes `<repository>.wiki.git` beside its repository, as
+ * on a forge. */
 static void restore_target(const struct restore_command *c, struct buf *out)
 {
     struct str repo, extra;
@@ -183,7 +184,7 @@ static int restore_one(struct restore_command *c, struct err *err)
     return code;
 }
 
-/* Restores every bundle of the account. One that fails does not stop the others. */
+/* Restores every bundle of the account. A bundle that fails does not stop the others. */
 static int restore_account(struct restore_command *c, struct err *err)
 {
     struct manage_list list = {.path = giving_path(c->r, c->from.account, "/bundles", STR_EMPTY),
@@ -242,7 +243,8 @@ static int restore_command_run(struct api_client *r, const struct invocation *in
     if (code == 0 && c.from.repo.len) {
         c.name = c.from.repo;
         code = restore_one(&c, err);
-        /* GitLab's groups have several parts, so the last part may belong to the account's name. */
+        /* The name of a GitLab group may have several parts, so the last part of the argument may
+         * belong to the account. */
         if (code != ERR_NOT_FOUND)
             return code;
     } else if (code < 0) {

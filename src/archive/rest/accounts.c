@@ -171,7 +171,8 @@ static int account_write(struct rest_call *c, const struct archive_account *acco
     if (code == ERR_NOT_FOUND)
         code = 0;
     if (code == 0) {
-        if (record.last_full_sync_ms) /* the record counts; the score in `tracked` may be older */
+        /* The record's time is used, because the score in `tracked` may be older. */
+        if (record.last_full_sync_ms)
             e->score_ms = record.last_full_sync_ms;
         json_out_member_str(c->w, "account", archive_account_member(account, c->arena));
         record_write(c->w, &record);
@@ -258,15 +259,15 @@ static int account_list_run(struct rest_call *c, struct err *err)
 
 /* --- adding --- */
 
-/* Accounts to add. */
+/* Accounts that a request wants to add. */
 struct account_batch {
     struct rest_call *c;
-    struct str host; /* of the organisation */
+    struct str host; /* host of the organisation */
     VEC(struct archive_account) list;
 };
 
-/* Refuses `github.com/octocat/Hello-World`, which names a repository. Only GitLab has logins with
- * '/'. A host that is no forge is refused later. */
+/* Refuses a name such as `github.com/octocat/Hello-World`, which is that of a repository. Only
+ * GitLab has logins with '/'. A host that is not a forge is refused later. */
 static int batch_check_login(struct account_batch *b, const struct archive_account *account,
                              struct err *err)
 {
@@ -304,7 +305,8 @@ static int batch_member(void *ctx, struct str login, struct err *err)
 
     if (code == 0)
         vec_push(&b->list, account);
-    return code == ERR_INVALID ? 0 : code; /* a member whose name cannot be stored is skipped */
+    /* A member whose name cannot be part of a key is skipped. */
+    return code == ERR_INVALID ? 0 : code;
 }
 
 /* Adds the members of an organisation, and the organisation itself. */

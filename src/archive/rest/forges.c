@@ -1,4 +1,4 @@
-/* Routes: the forges that weir knows. Tokens go in and never come out. */
+/* Routes: the forges that weir knows. Requests may set tokens, but no answer shows one. */
 #include "archive/rest/rest.h"
 
 #include "archive/forges.h"

@@ -1,8 +1,7 @@
-/* git's smart HTTP on the API port: `git clone https://weir/git/github.com/octocat/Hello-World`.
- * Read-only. git sends an access key as the user name, and its secret key as the password. They
- * must be the keys of an administrator, or of the user who owns the buckets on the account's
- * satellite, which is the storage with this part of the archive. archive/serve.h has the protocol.
- */
+/* Smart HTTP of git on the API port: `git clone https://weir/git/github.com/octocat/Hello-World`.
+ * It is read-only. git sends an access key as the user name, and its secret key as the password.
+ * They must be the keys of an administrator, or of the user who owns the buckets on the account's
+ * satellite (the storage with this part of the archive). archive/serve.h has the protocol. */
 #include "archive/rest/rest.h"
 
 #include "archive/saved.h"
@@ -71,8 +70,8 @@ static int git_unauthorized(struct rest_call *c)
     return ERR_DENIED;
 }
 
-/* Checking an unknown access key takes as long as checking a wrong secret, so that the time reveals
- * no keys. */
+/* Checks the keys. Checking an unknown access key takes as long as checking a wrong secret, so the
+ * time does not reveal which access keys exist. */
 static int git_check_keys(struct rest_call *c, const struct basic *keys, struct user *out,
                           struct err *err)
 {
@@ -138,7 +137,7 @@ static int git_refuse(struct rest_call *c, int status, const char *text)
     return http_send(rest_take_answer(c, status), str_z(text));
 }
 
-/* Takes `octocat/Hello-World.git/info/refs` apart. */
+/* Splits `octocat/Hello-World.git/info/refs` into its names. */
 static int git_names(struct rest_call *c, struct str suffix, struct git_source *g, struct err *err)
 {
     struct str path = rest_text(c, "path");
@@ -173,7 +172,7 @@ static int git_open_bundle(struct rest_call *c, struct git_source *g, struct err
     return bundle_open(&g->bundle, &job, err);
 }
 
-/* A wiki is `<repository>.wiki`, as forges have it. */
+/* Opens a wiki. Its name is `<repository>.wiki`, as on forges. */
 static int git_open_wiki(struct rest_call *c, struct git_source *g, struct err *err)
 {
     if (!str_ends(g->name, STR(".wiki")))
@@ -198,7 +197,8 @@ static int git_open(struct rest_call *c, struct str suffix, struct git_source *g
     return code;
 }
 
-/* Sends the client a text why the repository cannot be served. Other errors are returned. */
+/* If the error has a text for the client, sends the text, which says why the repository cannot be
+ * served. Other errors are returned. */
 static int git_fail(struct rest_call *c, int code, struct err *err)
 {
     if (code == ERR_NOT_FOUND)
@@ -208,8 +208,8 @@ static int git_fail(struct rest_call *c, int code, struct err *err)
     return err_wrap(err, code, "the repository cannot be read");
 }
 
-/* Whether the pack can be served. If not, an audit is queued, and the client is told to try again
- * later. */
+/* Whether the pack can be served. If it cannot, an audit is queued, and the client gets a text that
+ * asks it to try again later. */
 static int git_check_safe(struct rest_call *c, struct git_source *g, bool *safe, struct err *err)
 {
     struct audit_verdict v;
@@ -272,7 +272,8 @@ static int git_info_refs(struct rest_call *c, struct err *err)
     int code = git_open(c, STR("/info/refs"), &g, err);
     if (code < 0)
         return git_fail(c, code, err);
-    /* git shows the reason of a refusal here, and not later. */
+    /* The check comes before the answer begins, because git shows the reason of a refusal only
+     * here. */
     code = git_check_safe(c, &g, &safe, err);
     if (code == 0 && safe)
         code = git_send_refs(c, &g.bundle.header, err);
@@ -298,7 +299,7 @@ static int git_read_ask(struct rest_call *c, const struct bundle_header *h, stru
     return code;
 }
 
-/* A reader of the words before the pack, then of the pack. */
+/* A reader of the answer: first the text before the pack, then the pack. */
 struct git_body {
     struct reader reader;
     struct str head;

@@ -1,4 +1,4 @@
-/* Calls that give bundles back and look after them: downloads, audits, tidying. */
+/* Routes for stored bundles: downloads, audits and tidying. */
 #include "archive/rest/rest.h"
 
 #include "archive/saved.h"
@@ -168,7 +168,7 @@ static int audit_get(struct rest_call *c, struct err *err)
     return 0;
 }
 
-/* Queues all bundles of the account. */
+/* Queues an audit of every bundle of the account. */
 static int audit_post_all(struct rest_call *c, const struct archive_account *account,
                           enum audit_due what, uint64_t *queued, struct err *err)
 {

@@ -43,7 +43,8 @@ const struct rest_table archive_repo_routes = {REST_ROWS(repo_rows)};
 
 /* --- one repository --- */
 
-/* Heads an object of the repository. If it is missing, *there is false and 0 is returned. */
+/* Heads an object of the repository. If the object is missing, *there is false and the call
+ * succeeds. */
 static int repo_look(struct rest_call *c, struct shelf *s, struct str key, struct object_info *out,
                      bool *there, struct err *err)
 {
@@ -70,7 +71,7 @@ static void repo_write_bundle(struct rest_call *c, const struct object_info *inf
     json_out_member_u64(c->w, "appends", meta.appends);
 }
 
-/* The outcome in the record, which is read only up to the repository's line. */
+/* Finds the repository's outcome in the record, which is read only up to the repository's line. */
 static int repo_code(struct rest_call *c, struct shelf *s, const struct archive_account *account,
                      struct str name, const char **out, struct err *err)
 {
@@ -178,7 +179,8 @@ static void page_close(struct repo_page *p)
     archive_record_release(&p->record);
 }
 
-/* A repository without a bundle is listed by its `.error` object. */
+/* Whether the object stands for a repository in the list. It is the bundle, or the `.error` object
+ * if there is no bundle. */
 static int page_shows(struct repo_page *p, const struct archive_object *o, bool *shows,
                       struct err *err)
 {

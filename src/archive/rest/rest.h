@@ -8,20 +8,20 @@
 #include "archive/room.h"
 #include "archive/shelf.h"
 
-/* The engine, for a call of one of the room's routes. */
+/* The state of the archive, for a call of one of the room's routes. */
 struct archive *rest_archive(const struct rest_call *c);
 
-/* The account that the path names, as `github.com/octocat`. */
+/* Reads the account from the path, such as `github.com/octocat`. */
 int rest_account(const struct rest_call *c, struct archive_account *out,
                  struct err *err) MUST_CHECK;
 
-/* Reads the account's part of its record. *etag is that of the record, in the call's arena.
- * ERR_NOT_FOUND: the account was never synced in full. */
+/* Reads the first line of the account's record. ERR_NOT_FOUND: the account was never synced in
+ * full. */
 int rest_record_head(struct rest_call *c, struct shelf *s, const struct archive_account *a,
                      struct record_account *out, struct err *err) MUST_CHECK;
 
 /* The fields of an `.error` object in answers, and a function that writes them as the member
- * "error"; it is null if there is no such object. */
+ * "error". The member is null if there is no such object. */
 extern const struct rest_field archive_error_fields[];
 int rest_error_member(struct rest_call *c, struct shelf *s, struct str key,
                       struct err *err) MUST_CHECK;

@@ -114,7 +114,7 @@ static int satellite_list(struct rest_call *c, struct err *err)
 
 /* --- changing --- */
 
-/* Adds the tasks of the slots that move now. If that fails, a worker adds them soon. */
+/* Adds tasks for the slots that move now. If this fails, a worker adds them soon. */
 static void satellite_begin_moves(struct archive *x)
 {
     struct err err = {0};
@@ -133,7 +133,7 @@ static void satellite_write_made(struct json_out *w, const struct satellite_made
     json_out_close(w, '}');
 }
 
-/* Reads the names and the keys of the body. */
+/* Reads the names of satellites, and their keys, from the body. */
 static size_t satellite_read_wanted(struct rest_call *c,
                                     struct satellite_wanted wanted[SATELLITES_MAX])
 {

@@ -110,7 +110,7 @@ static int status_running(struct rest_call *c, struct err *err)
     return code;
 }
 
-/* The requests that a host still allows, over all tokens that are alive. */
+/* The number of requests that a host still allows, summed over all tokens that are alive. */
 static void status_quota(struct json_out *w, const struct forge_state *s)
 {
     int64_t remaining = -1, reset_ms = 0;
