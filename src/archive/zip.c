@@ -1,4 +1,4 @@
-/* A ZIP file as a reader: the walk over the tree, one entry at a time. */
+/* A ZIP file as a reader: makes one entry at a time while it goes through the tree. */
 #include "archive/zip.h"
 
 #include "archive/tree.h"
@@ -12,21 +12,22 @@
 #include <stdlib.h>
 
 enum {
-    ZIP_SPOOL = 64 * 1024,      /* bytes of the directory that are written to scratch at once */
-    ZIP_TAGS_MAX = 8,           /* most tags between the tip and the commit, each naming the next */
-    ZLIB_HEAD = 2,              /* bytes before the deflated data */
-    ZLIB_FRAME = ZLIB_HEAD + 4, /* plus the 4 bytes behind the data */
+    ZIP_SPOOL = 64 * 1024, /* bytes of the directory that are written to scratch at once */
+    /* Most tags that may lie between the tip and the commit, each naming the next. */
+    ZIP_TAGS_MAX = 8,
+    ZLIB_HEAD = 2,              /* bytes of the zlib stream before the deflated data */
+    ZLIB_FRAME = ZLIB_HEAD + 4, /* these bytes and the 4 bytes after the data */
 };
 
 const struct zip_limits zip_usual_limits = {ZIP_DEPTH_MAX, ZIP_FILES_MAX, ZIP_BYTES_MAX};
 
-/* Columns: the mode of Unix that an entry of this kind has in the ZIP file. */
+/* The mode of Unix that an entry has in the ZIP file, by the kind of the entry. */
 static const unsigned zip_modes[] = {
     [TREE_FILE] = 0100644,   [TREE_PROGRAM] = 0100755,   [TREE_LINK] = 0120777,
     [TREE_FOLDER] = 0040755, [TREE_SUBMODULE] = 0040755,
 };
 
-/* A folder that the walk is in. */
+/* A folder that the walk has entered and not finished. */
 struct zip_level {
     struct packed_object tree;
     size_t at;       /* offset of the next entry in the tree */
@@ -50,12 +51,14 @@ struct zip {
     struct zip_result count;
     uint64_t entries;
 
-    /* The rows of the central directory so far, which goes to the end of the file. */
+    /* The rows of the central directory that were made so far. The directory comes at the end of
+     * the ZIP file; until then its rows are in a scratch file. */
     int spool_fd;
-    struct buf spool; /* rows that are not in the file yet */
+    struct buf spool; /* rows that are not in the scratch file yet */
     uint64_t spool_len;
 
-    /* Bytes that were made and not read yet: `out`, then `held`, then the range of a file. */
+    /* Bytes that were made and not read yet, in this order: `out`, `held`, then the range of the
+     * pack's file. */
     struct buf out;
     size_t out_at;
     struct str held; /* borrowed from the packed objects or the deflater */
@@ -128,7 +131,7 @@ static int zip_show(struct zip *z, const struct packed_object *blob, struct err 
     return code < 0 ? code : w->file(w->ctx, str_skip(buf_str(&z->path), z->top_len), data, err);
 }
 
-/* Copies the data, which the pack has in deflated form, without the frame of zlib. */
+/* Copies the data of an object that the pack has in deflated form, without the frame of zlib. */
 static int zip_copy(struct zip *z, const struct packed_object *blob, struct zip_entry *e,
                     struct err *err)
 {
@@ -213,7 +216,7 @@ static int zip_take_entry(struct zip *z, const struct tree_entry *t, struct err 
     }
 }
 
-/* Makes the next entry of the folder that the walk is in. */
+/* Makes the next entry of the current folder. */
 static int zip_walk(struct zip *z, struct err *err)
 {
     struct zip_level *level = vec_last(&z->levels);
@@ -240,12 +243,13 @@ static int zip_walk(struct zip *z, struct err *err)
     }
     z->path.len = level->path_len;
     buf_append_str(&z->path, t.name);
-    memcpy(id, t.id, git_id_len(z->o.is_sha256)); /* reading a blob invalidates the tree's bytes */
+    /* A copy, because reading a blob invalidates the tree's bytes. */
+    memcpy(id, t.id, git_id_len(z->o.is_sha256));
     t.id = id;
     return zip_take_entry(z, &t, err);
 }
 
-/* The directory is read from the scratch file, and the end record follows it. */
+/* Adds the directory, which is read from the scratch file, and the end record after it. */
 static int zip_list(struct zip *z, struct err *err)
 {
     int code = zip_spool_flush(z, err);

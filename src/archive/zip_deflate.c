@@ -1,4 +1,4 @@
-/* Deflates by ISA-L, in one piece. */
+/* Deflates the data of one file at once, by ISA-L. */
 #include "archive/zip_deflate.h"
 
 #include "os/scratch.h"
@@ -29,7 +29,8 @@ void zip_deflater_free(struct zip_deflater *d)
     free(d);
 }
 
-/* The room need not be larger than the data: a larger result is not used. */
+/* Provides room for the result. It need not be larger than the data, because a larger result is not
+ * used. */
 static int zip_deflater_room(struct zip_deflater *d, size_t size, struct err *err)
 {
     if (d->out.p && d->out.size >= size && d->out.size <= size_max(4 * size, SCRATCH_HEAP_MAX))

@@ -1,4 +1,4 @@
-/* Deflates the files of a ZIP file whose data the pack does not have deflated. */
+/* Deflates files for a ZIP file, where the pack does not have their data in deflated form. */
 #ifndef ARCHIVE_ZIP_DEFLATE_H
 #define ARCHIVE_ZIP_DEFLATE_H
 

@@ -79,7 +79,8 @@ static void append_common(struct buf *out, const struct zip_entry *e, bool is_64
     buf_append_le16(out, (uint16_t)e->method);
     buf_append_le32(out, dos_time(e->time_s));
     buf_append_le32(out, e->crc);
-    /* A local header with Zip64 has both sizes in the extra field, and so has the directory. */
+    /* If one of the two sizes needs Zip64, both are written in the extra field: a local header
+     * requires that, and the directory does the same. */
     bool both = is_long(e->size) || is_long(e->stored);
     buf_append_le32(out, both ? UINT32_MAX : (uint32_t)e->stored);
     buf_append_le32(out, both ? UINT32_MAX : (uint32_t)e->size);
@@ -136,7 +137,7 @@ void zip_directory_row(struct buf *out, const struct zip_entry *e)
 static void append_end_64(struct buf *out, const struct zip_end *e)
 {
     buf_append_le32(out, 0x06064b50);
-    buf_append_le64(out, 44); /* bytes of this record behind this number */
+    buf_append_le64(out, 44); /* bytes of this record that follow this number */
     buf_append_le16(out, ZIP_MADE_BY);
     buf_append_le16(out, ZIP_VERSION_64);
     buf_append_le32(out, 0);

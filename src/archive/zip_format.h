@@ -12,7 +12,7 @@ struct zip_entry {
     unsigned method; /* ZIP_STORED, ZIP_DEFLATED */
     uint32_t crc;
     uint64_t size, stored; /* bytes, before and after deflating */
-    uint64_t at;           /* where its local header is in the file */
+    uint64_t at;           /* offset of its local header in the file */
     int64_t time_s;        /* seconds since 1970 */
 };
 
