@@ -78,7 +78,9 @@ void arena_reset(struct arena *a)
             keep = NULL;
         }
     }
-    give_back(a); /* this also gives back the bytes of the kept block; that block is small */
+    /* This also gives back the bytes of the kept block, which is small and is not charged any
+     * more. */
+    give_back(a);
     a->blocks = keep;
     a->used = 0;
     a->failed = false;

@@ -1,9 +1,9 @@
-/* Memory that is freed all at once: one arena per request, task or command. Allocation is a pointer
- * bump, and nothing is freed alone. An arena may be handed from thread to thread, but only one
- * thread may use it at a time. An allocation that would pass the arena's limit returns NULL, and
- * the arena stays failed until it is reset. Callers that allocate fixed small things under a large
- * limit may check arena_error() once, before they use the memory. Allocations whose size came from
- * a peer are always checked. */
+/* Memory that is freed all at once: one arena per request, task or command. Allocation only moves a
+ * pointer, and single allocations cannot be freed. An arena may be handed from thread to thread,
+ * but only one thread may use it at a time. An allocation that would pass the arena's limit returns
+ * NULL, and the arena stays failed until it is reset. A caller that makes a few small allocations
+ * of fixed size under a large limit may check arena_error() once, before it uses the memory. An
+ * allocation whose size came from a peer must always be checked. */
 #ifndef BASE_ARENA_H
 #define BASE_ARENA_H
 
@@ -31,8 +31,9 @@ void arena_init(struct arena *a, size_t max);
 void arena_release(struct arena *a);
 void arena_reset(struct arena *a); /* empties the arena, but keeps one block for reuse */
 
-/* Charges the arena's new blocks to the budget, until the arena is reset or released. An allocation
- * for which the budget has too little left fails the arena. An arena has one budget at a time. */
+/* Charges the arena's new blocks to the budget, until the arena is reset or released. When the
+ * budget has too little left for an allocation, the arena fails. An arena has one budget at a
+ * time. */
 void arena_charge(struct arena *a, struct budget *budget);
 
 /* Allocates memory that is zeroed and aligned for any type. Returns NULL past the limit. */

@@ -39,9 +39,9 @@ NORETURN void bug(const char *file, int line, const char *what);
             bug(__FILE__, __LINE__, #cond);                                                        \
     } while (0)
 
-/* These allocate small things of fixed size. The process ends when there is no memory. For a size
- * that came from a peer use struct buf or struct arena, which have a limit. Callers rely on xzalloc
- * and xcalloc to return zeroed memory. The bytes that xrealloc adds are not zeroed. */
+/* These functions allocate small things of fixed size. The process ends when there is no memory.
+ * For a size that came from a peer use struct buf or struct arena, which have a limit. The memory
+ * of xzalloc and xcalloc is zeroed. The bytes that xrealloc adds are not. */
 void *xzalloc(size_t size) __attribute__((malloc, returns_nonnull));
 void *xcalloc(size_t count, size_t size) __attribute__((malloc, returns_nonnull)); /* an array */
 void *xrealloc(void *p, size_t size) __attribute__((returns_nonnull));

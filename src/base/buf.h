@@ -1,6 +1,6 @@
-/* A growable run of bytes with a limit. Its error is sticky: append as often as you like, then
- * check once. From the first append on, a NUL that is not counted follows the bytes, so buf.p can
- * be handed to C functions. */
+/* A growable run of bytes with a limit. Its error is sticky: after an append has failed, all
+ * further appends do nothing, so the caller may check for an error once at the end. From the first
+ * append on, a NUL that is not counted follows the bytes, so buf.p can be passed to C functions. */
 #ifndef BASE_BUF_H
 #define BASE_BUF_H
 
@@ -39,8 +39,8 @@ void buf_append_u64(struct buf *b, uint64_t v); /* in decimal; faster than print
 void buf_append_i64(struct buf *b, int64_t v);
 void buf_append_hex(struct buf *b, const void *p, size_t len); /* lower-case hex digits */
 
-/* These append integers of fixed width (base/bytes.h). Database keys use big-endian, because then
- * the order of the bytes is the order of the numbers. */
+/* These functions append integers of fixed width (base/bytes.h). Database keys use big-endian, so
+ * that keys sort in the order of the numbers. */
 void buf_append_be16(struct buf *b, uint16_t v);
 void buf_append_be64(struct buf *b, uint64_t v);
 void buf_append_le16(struct buf *b, uint16_t v);
@@ -49,14 +49,14 @@ void buf_append_le64(struct buf *b, uint64_t v);
 
 /* Makes room for `len` more bytes and returns the address of that room, which is valid until the
  * next call on this buf. Returns NULL past the limit or when there is no memory. The caller writes
- * at that address, then says with buf_commit() how many bytes it wrote. */
+ * at that address, then calls buf_commit() with the number of bytes that it wrote. */
 char *buf_reserve(struct buf *b, size_t len);
 void buf_commit(struct buf *b, size_t len);
 
 /* Drops `n` bytes at the front. */
 void buf_consume(struct buf *b, size_t n);
 
-/* Marks the buf as one that has passed its limit, as a failed append does. */
+/* Marks the buf as failed, as if it had passed its limit. */
 void buf_fail(struct buf *b);
 
 /* Returns ERR_TOO_LARGE or ERR_NO_MEMORY when an append failed after the last reset, else 0. */

@@ -35,7 +35,7 @@ BYTES_DEFINE(le, 64, le64toh, htole64)
 
 #undef BYTES_DEFINE
 
-/* These read and write big-endian integers of any size up to eight bytes. */
+/* These functions read and write big-endian integers of up to eight bytes. */
 static inline uint64_t be_read(const void *p, size_t len)
 {
     const unsigned char *bytes = p;

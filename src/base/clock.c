@@ -43,9 +43,9 @@ static const char *const days[] = {"Sunday",   "Monday", "Tuesday", "Wednesday",
 static const char months[12][4] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
                                    "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
 
-/* This function and the next convert a date to days since 1970-01-01 and back. Source: Howard
- * Hinnant, "chrono-compatible low-level date algorithms", which counts in eras of 400 years that
- * begin on 1 March. */
+/* days_from_civil() and the next function convert a date to days since 1970-01-01 and back. Source:
+ * Howard Hinnant, "chrono-compatible low-level date algorithms", which counts in eras of 400 years
+ * that begin on 1 March. */
 static int64_t days_from_civil(int64_t year, unsigned month, unsigned day)
 {
     int64_t y = month <= 2 ? year - 1 : year;

@@ -1,13 +1,13 @@
 /* Error codes and the text that goes with them.
  *
- * A function that can fail returns int: 0, or one of the negative codes below. A text for a person,
- * which says what went wrong, goes into a struct err that the caller owns (a request, a task, a
- * command line). There are three kinds of errors, which are never mixed:
- *   expected  the caller asked a question and this is the answer (not found, precondition failed);
+ * A function that can fail returns int: 0, or one of the negative codes below. A text for people,
+ * which says what went wrong, goes into a struct err that the caller owns (one for each request,
+ * task or command). There are three kinds of errors:
+ *   expected  the code is the answer to the caller's question (not found, precondition failed);
  *             never logged;
  *   failure   I/O, a peer, a limit; logged once, where it is handled;
  *   bug       BUG_ON.
- * Edges (S3, REST, tracker, CLI) translate codes by a table of their own. */
+ * The outermost parts of weir (S3, REST, tracker, CLI) translate codes by tables of their own. */
 #ifndef BASE_ERR_H
 #define BASE_ERR_H
 
@@ -90,8 +90,8 @@ int err_from_errno(int errnum);
 
 #ifdef __clang_analyzer__
 /* These macros tell clang's analyzer that err_set() and its siblings return negative codes. Without
- * the macros the analyzer would follow paths on which the code is not negative. A function instead
- * of the first macro would not do, because the analyzer enters only a few calls in each other. */
+ * the macros the analyzer would follow paths on which the code is not negative. The first macro
+ * cannot be a function, because the analyzer follows only a few levels of nested calls. */
 #define err_returned(call)                                                                         \
     ({                                                                                             \
         int returned_ = (call);                                                                    \

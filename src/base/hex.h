@@ -17,9 +17,9 @@ static inline int hex_digit(char c)
 /* Writes 2 * len digits in lower case, without a NUL. */
 void hex_write(char *out, const void *bytes, size_t len);
 
-/* These read a text of exactly 2 * `len` digits. They return false when the text is anything else;
- * `out` may then be partly written. hex_parse accepts only lower case, the case that hex_write()
- * writes, so that a value has exactly one text. */
+/* These functions read a text of exactly 2 * `len` digits. They return false when the text is
+ * anything else; `out` may then be partly written. hex_parse accepts only lower case, as
+ * hex_write() writes it, so that each value has exactly one text. */
 bool hex_parse(struct str text, void *out, size_t len);
 bool hex_parse_any_case(struct str text, void *out, size_t len);
 

@@ -4,7 +4,8 @@
 
 #include "base/str.h"
 
-/* These return random bytes from the kernel. The process ends when the kernel gives none. */
+/* These functions return random bytes from the kernel. The process ends when the kernel gives
+ * none. */
 void random_bytes(void *out, size_t len);
 uint64_t random_u64(void);
 
@@ -25,8 +26,8 @@ void id_uuid(char out[ID_UUID_LEN + 1]);
  */
 void id_time(char out[ID_TIME_LEN + 1]);
 
-/* These write `len` random characters and a NUL. Access keys consist of A-Z and 2-7, secrets of
- * A-Z, a-z, 0-9, + and /. */
+/* These functions write `len` random characters and a NUL. Access keys consist of A-Z and 2-7,
+ * secrets of A-Z, a-z, 0-9, + and /. */
 void id_access_key(char *out, size_t len);
 void id_secret(char *out, size_t len);
 

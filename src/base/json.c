@@ -130,8 +130,8 @@ void json_out_close(struct json_out *w, char brace)
     w->comma = true;
 }
 
-/* Returns the length of the run at the front that needs no escape. Most strings are one such run,
- * so that one append writes them. */
+/* Returns the length of the run of bytes at the front that need no escape. Most strings are one
+ * such run, so one append writes them. */
 static size_t plain_run(struct str s)
 {
     size_t n = 0;

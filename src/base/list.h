@@ -50,7 +50,8 @@ static inline void list_remove(struct list *node)
     list_init(node);
 }
 
-static inline struct list *list_shift(struct list *l) /* takes off the first node; NULL if empty */
+/* Removes and returns the first node; NULL if empty. */
+static inline struct list *list_shift(struct list *l)
 {
     struct list *node = l->next;
     if (node == l)

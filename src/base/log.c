@@ -15,7 +15,7 @@
 struct log_sink {
     int fd;
     _Atomic(int) level, format;
-    _Atomic(bool) owing; /* rate.owing > 0, readable without the lock */
+    _Atomic(bool) owing; /* whether rate.owing > 0; readable without the lock */
     pthread_mutex_t lock;
     struct log_rate rate; /* guarded by lock */
 };
@@ -48,8 +48,8 @@ static void put_z(struct line *line, const char *z)
     line_put(line, z, strlen(z));
 }
 
-/* Takes the first character off *rest and writes it to `out` in the form that it has in the text
- * format, plain or escaped. Returns how many bytes it wrote. Control characters of ASCII and of
+/* Removes the first character from *rest and writes it to `out` in the form that it has in the text
+ * format, plain or escaped. Returns the number of bytes written. Control characters of ASCII and of
  * Unicode (C1, line and paragraph separators) are escaped, because some programs break lines at
  * them. Every byte that is not UTF-8 is escaped too. */
 static size_t text_escape(struct str *rest, char out[4])
@@ -203,9 +203,9 @@ static void put_tail(struct line *line)
     line->len += len;
 }
 
-/* Writes a line. The caller holds the sink's lock, so that a long line that a pipe accepts in parts
- * stays in one piece. A line that cannot be written is lost, because there is no other place to
- * report it. */
+/* Writes a line. The caller holds the sink's lock, so a long line stays in one piece even when a
+ * pipe accepts it in parts. If a line cannot be written, it is lost, because there is no other
+ * place to report it. */
 static void line_write(struct log_sink *sink, const struct line *line)
 {
     size_t done = 0;
@@ -232,7 +232,7 @@ static void build(struct line *line, const struct log *log, enum log_level level
     put_tail(line);
 }
 
-/* Logs how many lines the rate limit left out, for each event whose window has ended. */
+/* For each event whose window has ended, logs how many lines the rate limit has left out. */
 static void log_settle(struct log_sink *sink, uint64_t now_ms)
 {
     const struct log log = {.sink = sink};

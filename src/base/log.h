@@ -1,20 +1,21 @@
-/* Log lines: one event a line, key=value or JSON, with the context that the request carries.
+/* Log lines: one event in each line, as key=value or as JSON, with fields of the request that
+ * caused it.
  *
  *     log_info(log, "bucket.created", log_s("bucket", name), log_u("objects", n));
  *
  * An event is a short dotted name that never changes; everything that varies is a field. A secret
  * is never a field. Lines go to one descriptor, and each is written under a lock, so lines of
- * several threads never mix; a line is cut at LOG_LINE_MAX bytes and then ends with cut=true.
- * Whatever bytes a value has, it stays one value on one line: the text format quotes and escapes it
+ * several threads never mix; a line is cut at LOG_LINE_MAX bytes and then ends with cut=true. A
+ * value stays one value on one line, whatever bytes it has: the text format quotes and escapes it
  * (\n, \x1b), and JSON replaces bytes that are not UTF-8 by U+FFFD. Keys and event names are
  * literals of letters, digits, '_' and '.'.
  *
  *     2026-11-15T21:30:00.123Z info bucket.created bucket=photos objects=3
  *     {"time":"2026-11-15T21:30:00.123Z","level":"info","event":"bucket.created","bucket":"photos"}
  *
- * A failure that repeats does not flood the log: per event at most LOG_BURST lines of level warn
- * and above are written in ten seconds. After those ten seconds a line log.left_out says how many
- * lines were left out; it comes before the next line of any event. Any thread may log. */
+ * A failure that repeats does not flood the log: for each event, at most LOG_BURST lines of level
+ * warn and above are written in ten seconds. After those ten seconds, before the next line of any
+ * event, a line log.left_out says how many lines were left out. Any thread may log. */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
 

@@ -1,5 +1,6 @@
-/* The rate limit of log lines, for log.c and its tests: which lines may be written, and how many
- * were left out and are still to be reported. It has no lock: callers hold the sink's lock. */
+/* The rate limit of log lines, for log.c and its tests. It decides which lines may be written, and
+ * counts the lines that were left out and not reported yet. It has no lock: callers hold the sink's
+ * lock. */
 #ifndef BASE_LOG_INT_H
 #define BASE_LOG_INT_H
 
@@ -25,9 +26,9 @@ struct log_rate {
 /* Whether this line may be written. A line that may not be written is counted as left out. */
 bool log_rate_admit(struct log_rate *r, const char *event, enum log_level level, uint64_t now_ms);
 
-/* Copies to `out` the slot of the next event that has unreported lines and whose window has ended,
- * and sets the slot's count of them to 0. Returns false when there is no such event. With
- * UINT64_MAX for `now_ms` every window has ended. */
+/* Finds the next event that has unreported lines and whose window has ended. Copies its slot to
+ * `out`, and sets the slot's count of unreported lines to 0. Returns false when there is no such
+ * event. With UINT64_MAX for `now_ms` every window has ended. */
 bool log_rate_settle(struct log_rate *r, uint64_t now_ms, struct log_rate_slot *out);
 
 #endif

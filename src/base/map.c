@@ -1,5 +1,5 @@
-/* The hash table, by open addressing with linear probing. A removed entry leaves a tombstone in its
- * slot until a new entry uses the slot or the table grows. */
+/* The hash table, by open addressing with linear probing. A removed entry leaves a mark (tombstone)
+ * in its slot, until a new entry uses the slot or the table grows. */
 #include "base/map.h"
 
 #include <stdlib.h>

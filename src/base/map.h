@@ -20,12 +20,13 @@ struct map {
 void map_init(struct map *m);
 void map_release(struct map *m); /* does not free the values, which the caller owns */
 
-void *map_get(const struct map *m, struct str key);        /* borrowed; NULL when absent */
-void *map_put(struct map *m, struct str key, void *value); /* returns the value replaced, or NULL */
-void *map_remove(struct map *m, struct str key);           /* returns the removed value, or NULL */
+void *map_get(const struct map *m, struct str key); /* borrowed; NULL when absent */
+/* Returns the value that was replaced, or NULL. */
+void *map_put(struct map *m, struct str key, void *value);
+void *map_remove(struct map *m, struct str key); /* returns the removed value, or NULL */
 
 /* Returns the next entry, in no particular order, and false at the end. Start with *cursor = 0. The
- * entry just returned may be removed; no entry may be put while iterating. */
+ * entry that was just returned may be removed; no entry may be put during the iteration. */
 bool map_next(const struct map *m, size_t *cursor, struct str *key, void **value);
 
 #endif

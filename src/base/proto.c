@@ -1,4 +1,4 @@
-/* Writes and reads messages in protobuf's encoding, as tables of fields say. */
+/* Writes and reads messages in protobuf's encoding, driven by tables of fields. */
 #include "base/proto.h"
 
 #include "base/bytes.h"
@@ -23,8 +23,7 @@ static size_t proto_max(const struct proto_field *f)
     return f->max ? f->max : PROTO_ITEMS_MAX;
 }
 
-/* Appends a field of bytes even if it is empty, because an empty item of a list must be written
- * too. */
+/* Appends a field of bytes even if it is empty: an empty item of a list must be written too. */
 static void proto_put_item(struct buf *out, unsigned field, struct str s)
 {
     varint_append(out, field << 3 | WIRE_BYTES);

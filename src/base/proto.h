@@ -86,7 +86,7 @@ struct proto_value {
     uint64_t value;   /* the value of a WIRE_VARINT */
     struct str bytes; /* the bytes of any other wire type */
 };
-/* Takes the next field off `in`. Returns false when the bytes are malformed. */
+/* Removes the next field from the front of `in`. Returns false when the bytes are malformed. */
 bool proto_take(struct str *in, struct proto_value *out);
 /* Reads a google.protobuf.Timestamp as ms since 1970. Returns false when it is malformed. */
 bool proto_read_time(struct str in, int64_t *ms);

@@ -34,8 +34,8 @@ int str_cmp(struct str a, struct str b)
     return a.len < b.len ? -1 : a.len > b.len;
 }
 
-/* Whether eight bytes are equal without regard to case. Most names have the same case on both
- * sides, so the bytes are first compared as they are. */
+/* Whether eight bytes are equal, ignoring case. Most names have the same case on both sides, so the
+ * bytes are first compared unchanged. */
 static bool same8(const char *a, const char *b)
 {
     return memcmp(a, b, 8) == 0 || lower8(a) == lower8(b);
@@ -180,7 +180,9 @@ bool str_eq_secret(struct str a, struct str b)
     unsigned char diff = a.len != b.len;
 
     if (diff)
-        b = a; /* so that the comparison takes as long as with equal lengths */
+        /* Compares `a` with itself, so that the time does not reveal whether the lengths are
+         * equal. */
+        b = a;
     for (size_t i = 0; i < a.len; i++)
         diff |= (unsigned char)(a.p[i] ^ b.p[i]);
     return diff == 0;

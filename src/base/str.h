@@ -34,7 +34,7 @@ static inline bool str_eq(struct str a, struct str b)
 }
 
 bool str_ieq_bytes(const char *a, const char *b, size_t len);
-/* Whether two strings are equal when ASCII case is ignored. Most names that differ have different
+/* Whether two strings are equal, ignoring ASCII case. Most names that differ have different
  * lengths, so the lengths are compared here without a function call. */
 static inline bool str_ieq(struct str a, struct str b)
 {
@@ -66,21 +66,21 @@ static inline struct str str_head(struct str s, size_t n)
 int str_cmp(struct str a, struct str b); /* by byte values; a prefix comes before longer strings */
 struct str str_trim(struct str s);       /* removes spaces and tabs at both ends */
 
-/* These return the index of the first `c` or the first `needle`, or -1. */
+/* These functions return the index of the first `c` or the first `needle`, or -1. */
 ptrdiff_t str_chr(struct str s, char c);
 ptrdiff_t str_find(struct str s, struct str needle);
 
-/* Cuts `s` at the first `sep`: *head is the part before it, *rest the part behind it. Without a
- * separator it returns false, *head is the whole string and *rest is empty. head and rest may alias
- * &s. */
+/* Splits `s` at the first `sep`: *head is the part before it, *rest the part after it. If there is
+ * no separator, the function returns false, *head is the whole string, and *rest is empty. `head`
+ * and `rest` may be &s. */
 bool str_cut(struct str s, char sep, struct str *head, struct str *rest);
 
-/* Takes the next non-empty token off *rest; any byte of `seps` separates tokens. Returns false at
- * the end. */
+/* Removes the next non-empty token from *rest; any byte of `seps` separates tokens. Returns false
+ * at the end. */
 bool str_token(struct str *rest, const char *seps, struct str *out);
 
-/* These read a string that is one decimal integer. They return ERR_PARSE for anything else: a
- * blank, a sign (except '-' for i64), or a number that is too large. */
+/* These functions read a string that is one decimal integer. They return ERR_PARSE for anything
+ * else: a blank, a sign (except '-' for i64), or a number that is too large. */
 int str_u64(struct str s, uint64_t *out) MUST_CHECK;
 int str_i64(struct str s, int64_t *out) MUST_CHECK;
 

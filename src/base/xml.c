@@ -112,8 +112,8 @@ int xml_read(struct xml_node **out, struct arena *arena, struct str text, struct
     if (text.len > XML_MAX_BYTES)
         return err_set(err, ERR_TOO_LARGE, "XML of %zu bytes, at most %d are read", text.len,
                        XML_MAX_BYTES);
-    /* The text is checked here because expat, although told below that the encoding is UTF-8, would
-     * still obey a byte order mark of UTF-16. */
+    /* The text is checked here, because expat would obey a byte order mark of UTF-16 although it is
+     * told below that the encoding is UTF-8. */
     if (!str_is_utf8(text) || str_chr(text, '\0') >= 0)
         return err_set(err, ERR_PARSE, "the XML is not UTF-8");
     r.parser = XML_ParserCreate("UTF-8");
@@ -169,9 +169,9 @@ struct str xml_attr_value(const struct xml_node *node, const char *name, struct 
     return fallback;
 }
 
-/* Returns the reference that is written for `c`, or NULL when `c` is written as it is. Tab, line
- * feed and carriage return are written as numbers where an XML reader would change them: a carriage
- * return anywhere, all three in an attribute. */
+/* Returns the reference with which `c` must be written, or NULL when `c` is written unchanged. A
+ * reader of XML would change a carriage return anywhere, and a tab or a line feed in an attribute.
+ * There these characters are written as numbers. */
 static const char *replacement(char c, bool in_attr)
 {
     switch (c) {
@@ -194,8 +194,8 @@ static const char *replacement(char c, bool in_attr)
     }
 }
 
-/* Writes the character at the front of `s`, which may be any byte, and returns how many bytes it
- * has in `s`. */
+/* Writes the character at the front of `s`, which may begin with any byte, and returns the
+ * character's length in `s`. */
 static size_t put_character(struct buf *out, struct str s, bool in_attr)
 {
     size_t n = str_utf8_len(s);

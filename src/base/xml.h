@@ -1,11 +1,11 @@
-/* XML: reading a small document into a tree under limits, with expat, and writing straight into a
+/* XML: reads a small document into a tree under limits, with expat, and writes XML directly into a
  * buf.
  *
- * Reading: a document has at most XML_MAX_BYTES, XML_MAX_NODES elements, and a depth of
- * XML_MAX_DEPTH. A document type declaration is refused, so there are no entities and no entity
- * bombs. The text is read as UTF-8, whatever encoding the document declares. The namespace prefix
- * is dropped from names of elements and attributes, so <s3:Key> and <Key> are both "Key". The tree
- * lives in the caller's arena. */
+ * Reading: a document has at most XML_MAX_BYTES bytes and XML_MAX_NODES elements, and a depth of at
+ * most XML_MAX_DEPTH. A document type declaration is refused, so there are no entities that could
+ * grow without limit. The text is read as UTF-8, whatever encoding the document declares. The
+ * namespace prefix is removed from the names of elements and attributes, so <s3:Key> and <Key> are
+ * both "Key". The tree is in the caller's arena. */
 #ifndef BASE_XML_H
 #define BASE_XML_H
 
@@ -34,17 +34,17 @@ struct xml_node {
 int xml_read(struct xml_node **out, struct arena *arena, struct str text,
              struct err *err) MUST_CHECK;
 
-/* These find children, siblings and attributes by name. A NULL node has none of them. xml_child
- * returns the first child of that name, or NULL. xml_next returns the next sibling of that name, or
- * NULL. */
+/* These functions find children, siblings and attributes by name. A NULL node has none of them.
+ * xml_child returns the first child of that name, or NULL. xml_next returns the next sibling of
+ * that name, or NULL. */
 struct xml_node *xml_child(const struct xml_node *node, const char *name);
 struct xml_node *xml_next(const struct xml_node *node, const char *name);
 struct str xml_child_text(const struct xml_node *node, const char *name, struct str fallback);
 struct str xml_attr_value(const struct xml_node *node, const char *name, struct str fallback);
 
 /* These functions write XML. Text is escaped so that it reads back equal; bytes that are not UTF-8
- * become U+FFFD. Characters that XML 1.0 cannot carry at all are written as &#xN; as S3 does:
- * lenient readers accept them, xml_read() does not. Names are literals. */
+ * become U+FFFD. Characters that XML 1.0 cannot represent are written as &#xN;, as S3 does; lenient
+ * readers accept them, but xml_read() does not. Names are literals. */
 void xml_prolog(struct buf *out);
 void xml_open(struct buf *out, const char *name);
 void xml_open_attr(struct buf *out, const char *name, const char *attr, const char *value);
