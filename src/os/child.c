@@ -1,5 +1,5 @@
-/* Starts child processes with vfork and exec. Unlike fork, vfork does not copy the page tables; in
- * a process with gigabytes mapped that copy is slow. Until exec the child shares the memory of our
+/* Starts child processes with vfork and exec. fork would copy the page tables, which is slow in a
+ * process with gigabytes mapped; vfork does not. Until exec the child shares the memory of our
  * process, so it only makes system calls. */
 #include "os/child.h"
 #include "base/clock.h"
@@ -74,9 +74,9 @@ static int child_make_pipe(int *read_end, int *write_end, struct err *err)
     return 0;
 }
 
-/* Sets all signals back to their defaults. Our handlers do not exist in the child, and an ignored
- * signal would stay ignored after exec. All signals have been blocked since before the fork, so
- * none of our handlers ran in the child. */
+/* Sets all signals back to their defaults: our handlers do not exist in the program that exec
+ * starts, and an ignored signal would stay ignored. All signals are blocked since before the fork,
+ * so none of our handlers runs in the child. */
 static void reset_signals(void)
 {
     const struct sigaction fallback = {.sa_handler = SIG_DFL};
@@ -114,8 +114,8 @@ NORETURN static void in_child(const struct plan *plan)
     _exit(127);
 }
 
-/* Forks and runs the child. The function is not inlined, because the child must not change
- * registers that the caller uses. */
+/* Forks and runs the child. The function is not inlined, because the child shares our stack and
+ * must not change registers that the caller uses. */
 static __attribute__((noinline)) pid_t spawn(const struct plan *plan)
 {
     sigset_t all, old;
@@ -219,7 +219,8 @@ out:
     return code;
 }
 
-/* Waits until the child has ended. The child is not reaped, so its process id stays taken. */
+/* Waits until the child has ended, without reaping it. So its process id is not given to another
+ * process. */
 static int wait_end(const struct child *c, uint64_t deadline_ns, struct err *err)
 {
     int fd = pidfd_open(c->pid, 0), code;
@@ -300,7 +301,8 @@ static int feed(struct exchange *x, struct err *err)
         return err_errno(err, errno, "writing to a process");
     if (n > 0)
         x->input = str_skip(x->input, (size_t)n);
-    /* A child that does not read all of its input (head, grep -q) has not failed. */
+    /* If the child does not read all of its input (as head and grep -q do), this is not a
+     * failure. */
     if ((x->input.len == 0 && !x->piece) || (n < 0 && errno == EPIPE))
         fd_close(&x->c->in);
     return 0;
@@ -377,7 +379,7 @@ static void set_nonblocking(int fd)
         fcntl(fd, F_SETFL, O_NONBLOCK);
 }
 
-/* Waits for the end of a child whose pipes are closed, and asks stop() meanwhile. */
+/* Waits for the end of a child whose pipes are closed, and calls stop() meanwhile. */
 static int child_await(struct child *c, const struct child_io *io, int *status,
                        uint64_t deadline_ns, struct err *err)
 {

@@ -1,4 +1,4 @@
-/* Child processes: start a program, write to it, read from it, end it. No shell is involved. */
+/* Child processes: starts a program, exchanges data with it, and ends it. No shell is involved. */
 #ifndef OS_CHILD_H
 #define OS_CHILD_H
 
@@ -27,10 +27,11 @@ struct child_options {
 };
 
 /* Starts a child with default signals and a process group of its own. The child inherits no
- * descriptor but its stdin, stdout and stderr. The kernel kills the child when the thread that
- * started it ends (PR_SET_PDEATHSIG), and so when our process ends: start a long-lived child from a
- * long-lived thread. ERR_NOT_FOUND: the program or cwd does not exist. ERR_DENIED: the program may
- * not be run. Our ends of the pipes are blocking descriptors and close on exec. */
+ * descriptors except its stdin, stdout and stderr. The kernel kills the child when the thread that
+ * started it ends (PR_SET_PDEATHSIG), and therefore also when our process ends. So a long-lived
+ * child must be started from a long-lived thread. ERR_NOT_FOUND: the program or cwd does not exist.
+ * ERR_DENIED: the program may not be run. Our ends of the pipes are blocking descriptors and close
+ * on exec. */
 int child_start(struct child *out, const struct child_options *o, struct err *err) MUST_CHECK;
 
 /* Waits until the child has ended. *status is the child's exit status (0 to 255), or 128 + the
@@ -43,20 +44,21 @@ int child_wait(struct child *c, int *status, uint64_t deadline_ns, struct err *e
 void child_end(struct child *c, uint64_t deadline_ns);
 
 /* The bytes for the child's stdin, and the bufs that receive its stdout and stderr, each up to its
- * limit. NULL for a buf: that output is dropped. */
+ * limit. If a buf is NULL, that output is dropped. */
 struct child_io {
     struct str in;
-    struct reader *more; /* further bytes for stdin, behind `in`; NULL: none */
+    struct reader *more; /* further bytes for stdin, sent after `in`; NULL: none */
     struct buf *out, *err;
     bool cut; /* output past the limit of its buf is dropped, and not an error */
-    /* Is asked several times a second whether the child must be ended. NULL: nobody is asked. */
+    /* Called several times a second; when it returns true, the child is killed. NULL: not
+     * called. */
     bool (*stop)(void *ctx);
     void *ctx;
 };
 
 /* Starts a child, exchanges the data of `io` with it, and waits for its end. ERR_CANCELED: stop()
- * said so. On this error, on ERR_TIMEOUT, on ERR_TOO_LARGE and on errors of the reader, the child
- * and all processes that it started are killed. `flags` of the options is ignored. */
+ * returned true. On this error, on ERR_TIMEOUT, on ERR_TOO_LARGE and on errors of the reader, the
+ * child and all processes that it started are killed. `flags` of the options is ignored. */
 int child_run(int *status, const struct child_options *o, const struct child_io *io,
               uint64_t deadline_ns, struct err *err) MUST_CHECK;
 

@@ -154,9 +154,9 @@ int file_rename_over(const char *from, const char *to, struct err *err)
     return code;
 }
 
-/* Renames, but not over something that exists. File systems without RENAME_NOREPLACE (NFS, some of
- * FUSE) return EINVAL. There we first check whether the target exists; a folder that appears after
- * the check is replaced only if it is empty. */
+/* Renames, but never replaces an existing target. File systems without RENAME_NOREPLACE (NFS, some
+ * of FUSE) return EINVAL. On these the function first checks whether the target exists. If a folder
+ * appears at the target after the check, it is replaced only if it is empty. */
 static int rename_new(const char *from, const char *to)
 {
     if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0)

@@ -1,5 +1,5 @@
-/* Files and folders: whole reads and writes, durable replacement, locks. Paths are NUL-terminated.
- */
+/* Files and folders: reads and writes whole files, replaces files durably, and locks them. Paths
+ * are NUL-terminated. */
 #ifndef OS_FILE_H
 #define OS_FILE_H
 
@@ -16,22 +16,23 @@ int file_read(const char *path, struct buf *out, struct err *err) MUST_CHECK;
 int file_write_durable(const char *path, struct str content, mode_t mode,
                        struct err *err) MUST_CHECK;
 
-/* Renames a file or folder, but not over something that exists (ERR_EXISTS). The function then
- * syncs the folder that `to` is in. */
+/* Renames a file or folder, but does not replace an existing target (ERR_EXISTS). Then syncs the
+ * folder in which `to` lies. */
 int file_rename_new(const char *from, const char *to, struct err *err) MUST_CHECK;
 
 /* The last steps of file_write_durable(), for content that is too large for memory. The caller has
- * written `from` beside `to` and synced it. This renames `from` over `to` and syncs the folder. */
+ * written the file `from` in the folder of `to`, and synced it. This function renames `from` over
+ * `to` and syncs the folder. */
 int file_rename_over(const char *from, const char *to, struct err *err) MUST_CHECK;
 
 int file_write_all(int fd, const void *p, size_t len, struct err *err) MUST_CHECK;
 int file_pread_full(int fd, void *p, size_t len, off_t at, struct err *err) MUST_CHECK;
 int file_sync(int fd, struct err *err) MUST_CHECK; /* by fdatasync() */
 int dir_sync(const char *path, struct err *err) MUST_CHECK;
-/* Makes the folder and its missing parents, and syncs the parent of each folder that it made. It is
- * no error when the folder exists. */
+/* Makes the folder and its missing parents, and syncs the parent of each folder that it made. If
+ * the folder exists already, this is not an error. */
 int dir_make(const char *path, mode_t mode, struct err *err) MUST_CHECK;
-/* Removes the folder with all that it contains. It is no error when the folder does not exist.
+/* Removes the folder with everything in it. If the folder does not exist, this is not an error.
  * Symbolic links are removed, not followed. */
 int dir_remove_tree(const char *path, struct err *err) MUST_CHECK;
 

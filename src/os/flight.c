@@ -1,4 +1,4 @@
-/* Flights: calls of many threads to one server, of which several make one journey together. */
+/* Flights: several threads share one request to a server (flight.h). */
 #include "os/flight.h"
 
 #include "base/clock.h"
@@ -18,8 +18,8 @@ void flights_release(struct flights *f)
     mutex_release(&f->lock);
 }
 
-/* Begins a flight if there may be one more, and returns true. Otherwise adds the call to those that
- * wait. */
+/* Begins a flight if fewer than `max` flights are on their way, and returns true. Otherwise adds
+ * the call to the waiting calls. */
 static bool flight_may_lead(struct flights *f, struct flight_call *c)
 {
     mutex_lock(&f->lock);
@@ -33,8 +33,8 @@ static bool flight_may_lead(struct flights *f, struct flight_call *c)
 }
 
 /* Waits until the call is woken. FLIGHT_WAITS: the deadline has passed, and the call is no longer
- * in the list. The leader's answers come before the lock here, as flight_end() takes it behind
- * them. */
+ * in the list. A call that was taken along may read its answer after this: the leader stores the
+ * answers before flight_end() takes the lock. */
 static enum flight_state flight_await(struct flights *f, struct flight_call *c,
                                       uint64_t deadline_ns)
 {

@@ -1,10 +1,10 @@
-/* Flights: calls of many threads to one server, of which several make one journey together.
+/* Flights: many threads call one server, and several of these calls share one request.
  *
- * A *flight* is a journey to the server and back. A thread that comes while fewer than `max`
- * flights are on their way makes its own flight at once. Otherwise it waits. When a flight ends,
- * the thread that has waited longest leads the next flight, and takes other waiting calls along. So
- * calls are gathered only while they would have to wait, and none waits while a flight could begin.
- */
+ * A *flight* is one request to the server and its answer. A thread that calls while fewer than
+ * `max` flights are on their way begins its own flight at once. Otherwise it waits. When a flight
+ * ends, the thread that has waited longest leads the next flight, and its request takes other
+ * waiting calls along. So calls are combined only while they would have to wait anyway, and no call
+ * waits while a flight could begin. */
 #ifndef OS_FLIGHT_H
 #define OS_FLIGHT_H
 
@@ -15,17 +15,17 @@
 struct flights {
     struct mutex lock;   /* the owner initialises it with its own class; guards the members below */
     struct list waiting; /* calls, the oldest first */
-    size_t count, max;   /* flights on their way */
+    size_t count, max;   /* flights that are on their way, and the most that may be */
 };
 
-/* A call. It is on the stack of the thread that makes it. A call that was taken along belongs to
- * the leader until flight_end(). */
+/* A call. It is on the stack of the thread that makes it. From when a leader takes it along until
+ * flight_end(), it belongs to the leader. */
 struct flight_call {
     struct list node; /* in the list `waiting` */
     enum flight_state {
         FLIGHT_WAITS,
-        FLIGHT_LEADS, /* this thread makes the journey */
-        FLIGHT_TAKEN, /* another thread makes it */
+        FLIGHT_LEADS, /* this thread makes the request */
+        FLIGHT_TAKEN, /* another thread has made the request for it */
     } state;
     sem_t woken; /* posted when the call leads, and when a flight that took it along has ended */
 };
@@ -38,8 +38,8 @@ void flights_release(struct flights *f); /* no call may be running */
  * that took it along has ended (FLIGHT_TAKEN). FLIGHT_WAITS: `deadline_ns` passed first, and the
  * call was not made. */
 enum flight_state flight_begin(struct flights *f, struct flight_call *c, uint64_t deadline_ns);
-/* Takes waiting calls along, the oldest first, for which `fits` is true. calls[0] is the leader.
- * Returns how many calls are in the flight, at most `room`. */
+/* Takes along those waiting calls for which `fits` is true, the oldest first. calls[0] is the
+ * leader. Returns the number of calls in the flight, at most `room`. */
 size_t flight_board(struct flights *f, struct flight_call **calls, size_t room,
                     bool (*fits)(void *ctx, struct flight_call *c), void *ctx);
 /* Ends the flight: wakes the next leader, then the calls that were taken along. They must have

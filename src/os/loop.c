@@ -1,9 +1,10 @@
 /* The implementation of struct loop, a thread that repeats a step. */
 #include "os/loop.h"
 
-/* Sleeps until the time has passed, or until loop_wake() or loop_stop() is called. A wake sets
- * `woken` before it takes the lock, and the thread looks at `woken` under the lock before it
- * sleeps. So either the thread sees the flag, or it sleeps already and gets the signal. */
+/* Sleeps until the time has passed, or until loop_wake() or loop_stop() is called. No wake is lost:
+ * loop_wake() sets `woken` before it takes the lock, and the thread reads `woken` under the lock
+ * before it sleeps. So either the thread sees the flag, or it sleeps already and gets the
+ * signal. */
 static void loop_sleep(struct loop *l, struct loop_sleep s)
 {
     uint64_t now = clock_mono_ns(), until = s.ns < UINT64_MAX - now ? now + s.ns : UINT64_MAX;

@@ -1,10 +1,10 @@
 /* A thread that repeats a step: the thread runs the step, sleeps, and runs the step again until the
  * thread is stopped.
  *
- * The step says by its return value how long the thread sleeps. loop_wake() ends a sleep early. A
- * call of loop_wake() while the step runs is not lost: the next sleep ends at once. After a failure
- * the step returns loop_retry_ms(): then only the time and loop_stop() end the sleep, so that
- * frequent wakes do not make the thread ask a broken peer all the time.
+ * The return value of the step is the time for which the thread sleeps. loop_wake() ends a sleep
+ * early. A call of loop_wake() while the step runs is not lost: the next sleep ends at once. After
+ * a failure the step returns loop_retry_ms(): then only the time and loop_stop() end the sleep, so
+ * that frequent wakes do not make the thread ask a broken peer all the time.
  *
  * The step runs without a lock held, and only once at a time. */
 #ifndef OS_LOOP_H
@@ -29,8 +29,8 @@ struct loop_options {
     size_t stack_size;       /* bytes; 0: the system's default */
 };
 
-/* Embed this struct by value. {0} is a loop that was never started: waking and stopping it do
- * nothing. */
+/* A struct loop is a member of its owner's struct. {0} is a loop that was never started; waking and
+ * stopping it do nothing. */
 struct loop {
     struct loop_options o;
     struct thread thread;

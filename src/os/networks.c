@@ -1,4 +1,4 @@
-/* Reads lists of networks in the configuration, and finds addresses in them. */
+/* Reads lists of networks from the configuration, and finds addresses in them. */
 #include "os/networks.h"
 
 #include <arpa/inet.h>

@@ -65,8 +65,8 @@ void pages_free(void *p, size_t size)
     BUG_ON(munmap(p, size) != 0);
 }
 
-/* Sets the size of the file and reserves that room on the disk. Without reserved room, a store to a
- * mapped page on a full disk would end the process. */
+/* Sets the size of the file and reserves that room on the disk. Without reserved room, writing to a
+ * mapped page while the disk is full would kill the process. */
 static int take_room(int fd, size_t size, const char *path, struct err *err)
 {
     int code = ftruncate(fd, (off_t)size) < 0 ? errno : posix_fallocate(fd, 0, (off_t)size);

@@ -1,6 +1,6 @@
-/* Memory in whole pages. It is meant for memory that is large, long-lived and moved when it grows:
- * freed pages go back to the system, whereas the heap keeps a freed block that lies between two
- * used blocks. */
+/* Memory in whole pages. Use it for memory that is large and long-lived and moves when it grows:
+ * freed pages return to the system. The heap would keep a freed block that lies between two used
+ * blocks. */
 #ifndef OS_PAGES_H
 #define OS_PAGES_H
 
@@ -11,17 +11,17 @@ void *pages_new(size_t size) __attribute__((malloc, returns_nonnull));
 /* Frees or unmaps the memory. `size` is the size that was allocated. `p` may be NULL. */
 void pages_free(void *p, size_t size);
 
-/* Maps the first `size` bytes of a file into memory. A byte that is stored there survives the end
+/* Maps the first `size` bytes of a file into memory. A byte that is written there survives the end
  * of the process, because the kernel has it at once. A file that does not exist is made with mode
  * 0600. The file gets the size `size`: new bytes are zero, and room for all bytes is reserved on
  * the disk. *whole is true when the file already had that size. pages_free() unmaps the file. File
- * systems that never write in place (btrfs, ZFS) cannot reserve room: there, a store to a mapped
- * page on a full disk ends the process. */
+ * systems that never write in place (btrfs, ZFS) cannot reserve room: there, writing to a mapped
+ * page while the disk is full kills the process. */
 int pages_map(void **out, const char *path, size_t size, bool *whole, struct err *err) MUST_CHECK;
 
-/* Returns the path of the mapped file that the address lies in, or NULL. A signal handler may call
- * this. The function knows at most eight mapped files at a time; for an address in a further file
- * it returns NULL. */
+/* Returns the path of the mapped file at this address, or NULL. A signal handler may call this.
+ * Only eight mapped files are known at a time; for an address in a further file the result is
+ * NULL. */
 const char *pages_file_at(const void *address);
 
 #endif

@@ -1,5 +1,5 @@
-/* This process: signals by sigwait, resource use from /proc/self, messages to the supervisor by
- * datagram. */
+/* This process: receives signals with sigwait, reads resource use from /proc/self, and sends
+ * datagrams to the supervisor. */
 #include "os/process.h"
 #include "base/buf.h"
 #include "base/clock.h"

@@ -9,19 +9,20 @@
 
 enum process_signal { PROCESS_STOP, PROCESS_RELOAD, PROCESS_WOKEN };
 
-/* From this call on only process_signal_wait() receives SIGTERM, SIGINT, SIGHUP and SIGUSR1, and
- * SIGPIPE is ignored. Call it before any thread is started: threads inherit the signal mask. */
+/* After this call only process_signal_wait() receives SIGTERM, SIGINT, SIGHUP and SIGUSR1, and
+ * SIGPIPE is ignored. Call it before any thread is started, because threads inherit the signal
+ * mask. */
 void process_signals_hold(void);
 /* Waits for a signal. Returns PROCESS_WOKEN when process_wake() was called or `timeout_ms` have
- * passed; a negative `timeout_ms` is no limit. */
+ * passed; if `timeout_ms` is negative, there is no limit. */
 enum process_signal process_signal_wait(int timeout_ms);
 void process_wake(void); /* any thread may call this, after process_signals_hold() */
-/* From this call on SIGTERM and SIGINT end the process at once, also when they arrived before the
+/* After this call SIGTERM and SIGINT end the process at once, even if they arrived before the
  * call. */
 void process_signals_release(void);
 
-/* From this call on, when a page of a mapped file (os/pages.h) cannot be read or written, the
- * process writes one line that names the file to standard error and exits with this status. */
+/* After this call, when a page of a mapped file (os/pages.h) cannot be read or written, the process
+ * writes one line that names the file to standard error and exits with this status. */
 void process_exit_on_bad_page(int status);
 
 /* --- limits and use --- */

@@ -1,5 +1,5 @@
-/* Looks up host names, with a deadline. getaddrinfo() has no deadline: a resolver that does not
- * answer holds it for half a minute. Numeric hosts are answered at once; a name is looked up on a
+/* Looks up host names, with a deadline. getaddrinfo() has no deadline: when a resolver does not
+ * answer, it blocks for half a minute. Numeric hosts are answered at once. A name is looked up on a
  * thread of its own. When the deadline passes, the caller returns without waiting for that thread,
  * which later ends by itself. */
 #ifndef OS_RESOLVE_H

@@ -1,8 +1,8 @@
 /* Scratch: files without a name, and memory that lies in such files.
  *
  * A scratch file is unlinked as soon as it is made, so a process that dies leaves none behind.
- * Memory for things whose size a peer chose comes from scratch when it is large: the kernel can
- * write its pages to the disk, so it does not use up the memory of the process. */
+ * Large memory whose size a peer chose is taken from a scratch file. The kernel can write its pages
+ * to the disk, so it does not use up the machine's memory. */
 #ifndef OS_SCRATCH_H
 #define OS_SCRATCH_H
 
@@ -19,10 +19,10 @@ struct scratch_mem {
     size_t size;
 };
 
-/* The bytes are not zeroed. Room on the disk is reserved, so a full disk is ERR_NO_SPACE here and
- * not a signal later. */
+/* Allocates memory, which is not zeroed. Room on the disk is reserved, so a full disk is reported
+ * here as ERR_NO_SPACE, and not later by a signal. */
 int scratch_mem_init(struct scratch_mem *m, const char *folder, size_t size,
                      struct err *err) MUST_CHECK;
-void scratch_mem_release(struct scratch_mem *m); /* an empty one is fine */
+void scratch_mem_release(struct scratch_mem *m); /* {0} is fine */
 
 #endif

@@ -126,8 +126,8 @@ void sock_addr_key(const struct sock_addr *addr, unsigned char out[16])
     }
 }
 
-/* Removes the file of a unix socket when nobody listens on it. Such a file stays when its listener
- * has ended. */
+/* Removes the file of a unix socket on which nobody listens. Such a file stays behind when its
+ * listener has ended. */
 static bool remove_stale(const struct sock_addr *addr)
 {
     const struct sockaddr_un *un = (const struct sockaddr_un *)&addr->sa;

@@ -27,8 +27,8 @@ void sock_addr_host(const struct sock_addr *addr, char out[SOCK_ADDR_TEXT]);
 void sock_addr_key(const struct sock_addr *addr, unsigned char out[16]);
 
 /* Opens a listening socket: non-blocking, close-on-exec, SO_REUSEADDR. The text of ERR_IN_USE names
- * the address. The file of a unix socket on which nobody listens any more is replaced; the file
- * stays after fd_close(). */
+ * the address. The file of a unix socket is replaced if nobody listens on it any more. fd_close()
+ * does not remove the file. */
 int sock_listen(int *fd, const struct sock_addr *addr, int backlog, struct err *err) MUST_CHECK;
 int sock_local(int fd, struct sock_addr *out, struct err *err) MUST_CHECK;
 
@@ -36,8 +36,8 @@ int sock_local(int fd, struct sock_addr *out, struct err *err) MUST_CHECK;
  * themselves. Returns -1 when the socket cannot be opened. */
 int sock_new(int family, int type, int protocol);
 
-/* How long a call may wait. `canceled` is for calls during which there is no descriptor yet that
- * another thread could shut down. */
+/* How long a call may wait. `canceled` is for calls that have no descriptor yet which another
+ * thread could shut down to end them. */
 struct sock_limit {
     uint64_t deadline_ns;
     const _Atomic(bool) *canceled; /* true: stop waiting; checked ten times a second; may be NULL */

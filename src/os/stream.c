@@ -38,8 +38,8 @@ static int reader_at_end(struct reader *r, bool *end, struct err *err)
     return code;
 }
 
-/* Makes room for `len` more bytes in `out` and sets *to to its address. The budget, which may be
- * NULL, pays for the memory. */
+/* Makes room for `len` more bytes in `out` and sets *to to the address of that room. The memory is
+ * charged to the budget, which may be NULL. */
 static int reserve_within(struct buf *out, size_t len, struct budget *budget, char **to,
                           struct err *err)
 {

@@ -1,7 +1,7 @@
-/* Readers: how the bodies of requests, answers and objects flow. A body is never a whole buffer; it
- * is a reader, from which the consumer pulls bytes. When the bytes of a reader come from a file
- * range or a plain socket, the reader says so, and the consumer may use sendfile, copy_file_range
- * or splice instead of copying through memory.
+/* Readers: the form in which the bodies of requests, answers and objects are passed on. A body is
+ * never one whole buffer; it is a reader, from which the consumer reads bytes. If the bytes of a
+ * reader come from a file range or a plain socket, the consumer can learn that. Then it may use
+ * sendfile, copy_file_range or splice instead of copying the bytes through memory.
  *
  * A reader belongs to one thread at a time. */
 #ifndef OS_STREAM_H
@@ -58,9 +58,9 @@ int reader_read_full(struct reader *r, void *to, size_t len, struct err *err) MU
 /* Appends the rest of the body to `out`. ERR_TOO_LARGE: the rest does not fit within the buf's
  * limit. ERR_NO_MEMORY: there is no memory for the rest. */
 int reader_read_all(struct reader *r, struct buf *out, struct err *err) MUST_CHECK;
-/* Like reader_read_all(), but into an empty buf, and the budget pays for the buf's memory as it
- * grows. Code that releases the buf gives out->cap bytes back to the budget. ERR_BUSY: the budget
- * has too little left, and the buf is empty again. */
+/* Like reader_read_all(), but into an empty buf whose memory is charged to the budget as it grows.
+ * Code that releases the buf gives out->cap bytes back to the budget. ERR_BUSY: the budget has too
+ * little left, and the buf is empty again. */
 int reader_read_within(struct reader *r, struct buf *out, struct budget *budget,
                        struct err *err) MUST_CHECK;
 bool reader_as_file(struct reader *r, struct file_range *out);
@@ -82,8 +82,8 @@ struct file_reader {
 };
 void file_reader_init(struct file_reader *r, struct file_range range, bool owns_fd);
 
-/* A reader that passes on at most `limit` bytes of another reader, then ends. Closing it does not
- * close the other reader. */
+/* A reader of at most the next `limit` bytes of another reader. Closing it does not close the other
+ * reader. */
 struct limit_reader {
     struct reader reader;
     struct reader *inner;

@@ -38,8 +38,8 @@ void mutex_release(struct mutex *m)
     must(pthread_mutex_destroy(&m->lock));
 }
 
-/* `owner_tid` needs no memory order: the holder of the lock reads the id that it wrote itself, and
- * any other thread only needs to see an id that is not its own. */
+/* Reading and writing `owner_tid` needs no memory order: the holder of the lock reads the id that
+ * it wrote itself, and any other thread only needs to see an id that is not its own. */
 void mutex_lock(struct mutex *m)
 {
     must(pthread_mutex_lock(&m->lock));
@@ -142,7 +142,8 @@ int thread_start(struct thread *t, const char *name, size_t stack_size, thread_f
     return 0;
 }
 
-/* Linux has a nice value for each thread, and takes the thread's id where POSIX says process. */
+/* Lowers the priority of one thread. POSIX says that setpriority() takes a process id, but Linux
+ * has a priority for each thread and accepts a thread id. */
 void thread_low_priority(void)
 {
     enum { LOW = 10 };
@@ -193,7 +194,7 @@ struct pool *pool_new(const char *name, size_t max_threads, size_t max_waiting, 
 /* Whether the job of this thread has stepped aside. */
 static _Thread_local bool is_aside;
 
-/* Returns the number of threads that have no job, or a job that has not stepped aside. */
+/* Returns the number of threads whose job has not stepped aside, or that have no job. */
 static size_t pool_present(const struct pool *p)
 {
     return p->threads - p->aside;

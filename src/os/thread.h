@@ -52,11 +52,12 @@ void thread_low_priority(void);
 void thread_join(struct thread *t); /* does nothing for a thread that was never started */
 
 /* A bounded pool that starts threads on demand and ends those that were idle for 10 s. Jobs start
- * in the order in which they were submitted. A job that is about to wait for something outside
- * weir, such as the peer of a connection, calls pool_step_aside(): the job no longer counts as
- * busy, and the pool may start another thread in place of its thread. So jobs that only wait cannot
- * keep other jobs from running. At most POOL_ASIDE times max_threads jobs may have stepped aside at
- * a time. */
+ * in the order in which they were submitted.
+ *
+ * A job that is about to wait for something outside weir, such as the peer of a connection, calls
+ * pool_step_aside(). Then the job no longer counts as busy, and the pool may start another thread
+ * in place of its thread. So jobs that only wait cannot keep other jobs from running. At most
+ * POOL_ASIDE times max_threads jobs may have stepped aside at a time. */
 struct pool;
 
 enum { POOL_ASIDE = 4 };

@@ -1,6 +1,6 @@
-/* Timers: one thread calls functions at their time. A callback must be short; it hands longer work
- * to a pool. For a thread that repeats one step, use a loop (os/loop.h). Any thread may call these
- * functions. */
+/* Timers: one thread calls functions when they are due. A callback must be short; it passes longer
+ * work to a pool. For a thread that repeats one step, use a loop (os/loop.h). Any thread may call
+ * these functions. */
 #ifndef OS_TIMER_H
 #define OS_TIMER_H
 
@@ -30,9 +30,9 @@ void timers_free(struct timers *ts);
  * may call this, also for its own timer. */
 void timer_set(struct timers *ts, struct timer *t, uint64_t delay_ns, uint64_t period_ns,
                thread_fn *fn, void *ctx);
-/* Cancels the timer. When this returns, its callback is not running and will not run. The function
- * must not be called from inside the timer's own callback, where a timer that fires once is no
- * longer set. */
+/* Cancels the timer. When this returns, its callback is not running and will not run. The timer's
+ * own callback must not call this. (Inside the callback of a timer that fires once, the timer is
+ * not set any more.) */
 void timer_cancel(struct timers *ts, struct timer *t);
 
 #endif

@@ -29,8 +29,8 @@ struct tls {
     bool broken;                 /* after an error, only freeing the connection is allowed */
 };
 
-/* Writes the text of the oldest entry of OpenSSL's error queue and empties the queue. The oldest
- * entry is the cause; later entries come from OpenSSL's callers of the function that failed. */
+/* Writes the text of the oldest entry in OpenSSL's error queue and empties the queue. The oldest
+ * entry is the cause; the later entries were added by functions further up in the call chain. */
 static void queue_text(char *out, size_t size)
 {
     const char *data = "";
@@ -145,9 +145,9 @@ int tls_client_context(struct tls_context **out, const struct tls_client_options
     return code;
 }
 
-/* This function and the next are weir's own BIO, through which OpenSSL reads and writes the socket.
- * OpenSSL's socket BIO writes without MSG_NOSIGNAL, so that a connection closed by the peer would
- * end the process with SIGPIPE. Ours also keeps errno, for a precise error. */
+/* bio_read() and the next function are weir's own BIO, through which OpenSSL reads and writes the
+ * socket. OpenSSL's socket BIO writes without MSG_NOSIGNAL, so a connection that the peer has
+ * closed would end the process with SIGPIPE. weir's BIO also keeps errno, for a precise error. */
 static int bio_read(BIO *bio, char *to, int len)
 {
     struct tls *t = BIO_get_data(bio);

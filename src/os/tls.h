@@ -1,11 +1,15 @@
 /* TLS 1.2 and later by OpenSSL, over non-blocking sockets, for servers and clients. A connection
- * belongs to one thread at a time. A context holds certificate and settings and is shared by many
- * connections. To replace a server's certificate, make a new context for new connections; open
- * connections keep the old one. Calls on a connection return ERR_TIMEOUT at the deadline,
- * ERR_CLOSED when the peer closed the socket without ending TLS, so that the data may be cut short,
- * and ERR_PEER when the peer broke the protocol or its certificate is not accepted (the text says
- * why). When the peer has ended TLS properly, receiving sets *got to 0. After ERR_CLOSED and
- * ERR_PEER only tls_close() may be called. */
+ * belongs to one thread at a time. A context has the certificate and the settings, and is shared by
+ * many connections. To replace a server's certificate, make a new context for new connections; open
+ * connections keep the old one.
+ *
+ * Calls on a connection return these errors; after ERR_CLOSED and ERR_PEER only tls_close() may be
+ * called:
+ *   ERR_TIMEOUT  the deadline has passed;
+ *   ERR_CLOSED   the peer closed the socket without ending TLS, so the data may be cut short;
+ *   ERR_PEER     the peer broke the protocol, or its certificate is not accepted.
+ * The text of the error says why. When the peer has ended TLS properly, receiving sets *got to 0.
+ */
 #ifndef OS_TLS_H
 #define OS_TLS_H
 
@@ -31,9 +35,9 @@ int tls_client_context(struct tls_context **out, const struct tls_client_options
 struct tls_context *tls_context_ref(struct tls_context *c);
 void tls_context_unref(struct tls_context *c);
 
-/* These make the handshake of a server and of a client. `fd` is non-blocking and borrowed until
- * tls_close(). In tls_connect() the peer's certificate must be for `host`, a name or an address; a
- * name is also sent to the peer as SNI. */
+/* These functions make the handshake of a server and of a client. `fd` is non-blocking and borrowed
+ * until tls_close(). In tls_connect() the peer's certificate must be for `host`, a name or an
+ * address; a name is also sent to the peer as SNI. */
 int tls_accept(struct tls **out, struct tls_context *c, int fd, uint64_t deadline_ns,
                struct err *err) MUST_CHECK;
 int tls_connect(struct tls **out, struct tls_context *c, int fd, const char *host,
@@ -44,9 +48,9 @@ int tls_connect(struct tls **out, struct tls_context *c, int fd, const char *hos
 int tls_accept_now(struct tls **t, struct tls_context *c, int fd, bool *to_write,
                    struct err *err) MUST_CHECK;
 
-/* These work like sock_recv() and sock_send_all(). tls_recv_now() never waits and returns ERR_AGAIN
- * instead. After ERR_TIMEOUT the caller may receive again, but must not send again: OpenSSL would
- * need exactly the bytes that it has not sent yet. */
+/* These functions work like sock_recv() and sock_send_all(). tls_recv_now() never waits and returns
+ * ERR_AGAIN instead. After ERR_TIMEOUT the caller may receive again, but must not send again:
+ * OpenSSL would need exactly the bytes that it has not sent yet. */
 int tls_recv(struct tls *t, void *p, size_t len, size_t *got, uint64_t deadline_ns,
              struct err *err) MUST_CHECK;
 int tls_recv_now(struct tls *t, void *p, size_t len, size_t *got, struct err *err) MUST_CHECK;
@@ -56,8 +60,8 @@ int tls_send_all(struct tls *t, const void *p, size_t len, uint64_t deadline_ns,
  * and the next send must begin with the same bytes. */
 int tls_send_now(struct tls *t, const void *p, size_t len, size_t *sent,
                  struct err *err) MUST_CHECK;
-/* These return, after the handshake, OpenSSL's name of the cipher and the TLS version, such as
- * "TLSv1.3". The strings are static. */
+/* These functions return, after the handshake, OpenSSL's name of the cipher and the TLS version,
+ * such as "TLSv1.3". The strings are static. */
 const char *tls_cipher(struct tls *t);
 const char *tls_version(struct tls *t);
 bool tls_pending(struct tls *t); /* whether decrypted bytes are waiting to be received */
