@@ -1,4 +1,4 @@
-/* New connections: accepting them, limiting their number, and listing and counting them. */
+/* New connections: accepts them, limits their number, and lists and counts them. */
 #include "http/server_int.h"
 #include "os/file.h"
 
@@ -159,9 +159,9 @@ static bool accept_one(struct http_server *s)
     }
 }
 
-/* Accepts a batch of connections. The listener is edge-triggered, so one worker wakes for new
- * connections. After a full batch that worker arms the listener again, so that another worker
- * accepts the rest meanwhile. */
+/* Accepts a batch of connections. The listener is edge-triggered, so only one worker is woken for
+ * new connections. After a full batch that worker arms the listener again, so that another worker
+ * accepts the remaining connections at the same time. */
 void accept_some(struct http_server *s)
 {
     struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.ptr = &s->listener};

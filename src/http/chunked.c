@@ -1,5 +1,5 @@
-/* Decodes chunked bodies (RFC 9112 section 7.1). The framing is read byte by byte, the bytes of the
- * body in whole runs. */
+/* Decodes chunked bodies (RFC 9112 section 7.1). Sizes and line ends are read byte by byte, and the
+ * bytes of the body in longer runs. */
 #include "base/hex.h"
 #include "http/wire_int.h"
 

@@ -1,5 +1,5 @@
-/* Calls through libcurl: the pool of handles, and retries. C1, C2 and so on are rules of
- * docs/upstream.md. */
+/* Calls through libcurl: keeps a pool of libcurl handles, and retries failed calls. C1, C2 and so
+ * on are rules of docs/upstream.md. */
 #include "http/client_int.h"
 #include "base/clock.h"
 #include "base/ids.h"

@@ -1,8 +1,8 @@
-/* One attempt: a libcurl transfer, and the transfers that its redirects lead to.
+/* One attempt: a libcurl transfer, and the further transfers to which its redirects lead.
  *
- * This file follows redirects itself. libcurl would drop Authorization and Cookie on the way to
- * another host but pass on every other header, and forges put their tokens into other headers too.
- */
+ * This file follows redirects itself. When a redirect leads to another host, libcurl would remove
+ * Authorization and Cookie but send every other header. That is not safe, because forges accept
+ * tokens in other headers too. */
 #include "http/client_int.h"
 #include "http/wire_int.h"
 
@@ -179,7 +179,7 @@ static int attempt_progress(void *ctx, curl_off_t down_total, curl_off_t down, c
     return r->cancel && atomic_load_explicit(r->cancel, memory_order_relaxed);
 }
 
-/* libcurl asks for a socket when it has resolved the name of the peer. */
+/* libcurl calls this when it has resolved the peer's name and needs a socket. */
 static curl_socket_t attempt_open_socket(void *ctx, curlsocktype purpose,
                                          struct curl_sockaddr *address)
 {
@@ -197,8 +197,9 @@ static curl_socket_t attempt_open_socket(void *ctx, curlsocktype purpose,
     return fd < 0 ? CURL_SOCKET_BAD : fd;
 }
 
-/* libcurl calls this before it sends a request. A connection that is used again was made for an
- * earlier call, whose rule may have been another one. */
+/* libcurl calls this before it sends a request. The address is checked here too, because a
+ * connection that is used again was made for an earlier call, which may have allowed other
+ * addresses. */
 static int attempt_check_address(void *ctx, char *peer_ip, char *own_ip, int peer_port,
                                  int own_port)
 {
@@ -207,7 +208,8 @@ static int attempt_check_address(void *ctx, char *peer_ip, char *own_ip, int pee
     struct sock_addr to;
 
     if (a->client->unix_path)
-        return CURL_PREREQFUNC_OK; /* every connection leads to the same place */
+        /* With a unix socket, every connection leads to the same place. */
+        return CURL_PREREQFUNC_OK;
     snprintf(text, sizeof(text), strchr(peer_ip, ':') ? "[%s]:%d" : "%s:%d", peer_ip, peer_port);
     if (sock_addr_parse(&to, str_z(text), NULL) == 0 &&
         a->request->may_connect(a->request->ctx, &to))
@@ -216,7 +218,7 @@ static int attempt_check_address(void *ctx, char *peer_ip, char *own_ip, int pee
     return CURL_PREREQFUNC_ABORT;
 }
 
-/* Whether a header may be sent to another origin when a redirect leads there. */
+/* Whether a header may be sent to another origin after a redirect. */
 static bool is_harmless(struct str name)
 {
     static const struct str harmless[] = {
@@ -291,14 +293,14 @@ static void set_method(CURL *handle, const struct attempt *a)
         curl_easy_setopt(handle, CURLOPT_FRESH_CONNECT, 1L);
 }
 
-/* Options of calls that return a whole answer, and of streaming calls. */
+/* Sets the options that differ between calls that return a whole answer and streaming calls. */
 static void set_flow(CURL *handle, struct attempt *a)
 {
     curl_easy_setopt(handle, CURLOPT_HEADERFUNCTION, on_header);
     curl_easy_setopt(handle, CURLOPT_HEADERDATA, a);
     curl_easy_setopt(handle, CURLOPT_WRITEFUNCTION, on_body);
     curl_easy_setopt(handle, CURLOPT_WRITEDATA, a);
-    if (a->stream) { /* the stream itself looks at times and at `cancel` */
+    if (a->stream) { /* the stream itself checks the time limits and `cancel` */
         curl_easy_setopt(handle, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1);
         curl_easy_setopt(handle, CURLOPT_BUFFERSIZE, (long)CLIENT_STREAM_BUFFER);
         curl_easy_setopt(handle, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);

@@ -14,11 +14,12 @@ enum {
     CLIENT_MAX_BODY = 64 * 1024 * 1024,
     CLIENT_MAX_HEAD = 64 * 1024,
     CLIENT_MAX_HEADS = 4 * CLIENT_MAX_HEAD, /* with responses of 1xx and trailers */
-    CLIENT_MAX_IDLE = 16, /* limit of idle handles, each with a few open connections */
+    CLIENT_MAX_IDLE = 16, /* most idle handles that are kept, each with a few open connections */
     CLIENT_RETRY_AFTER_MAX_MS = 5 * MS_PER_MINUTE,
     CLIENT_STREAM_HELD = 256 * 1024,   /* a stream with more unread bytes is paused */
-    CLIENT_STREAM_BUFFER = 128 * 1024, /* what libcurl receives at a time */
-    CLIENT_REFUSAL_MAX = 64 * 1024,    /* bytes of a redirect's body that a stream reads */
+    CLIENT_STREAM_BUFFER = 128 * 1024, /* most bytes that libcurl receives at a time */
+    /* Most bytes of a redirect's or refusal's body that a stream reads. */
+    CLIENT_REFUSAL_MAX = 64 * 1024,
 };
 
 /* The handles of a streaming call. The multi handle keeps the connections. */
@@ -33,8 +34,9 @@ struct client {
     uint64_t connect_timeout_ms, timeout_ms;
     unsigned max_attempts;
     struct mutex lock;
-    VEC(CURL *) idle;              /* guarded by `lock`; last in, first out */
-    VEC(struct client_line) lines; /* idle ones; likewise */
+    /* Guarded by `lock`; the handle that was used last is used first. */
+    VEC(CURL *) idle;
+    VEC(struct client_line) lines; /* idle handles of streams; guarded and used in the same way */
 };
 
 /* Whether a failed attempt may be repeated. */
@@ -91,18 +93,20 @@ int attempt_run(struct attempt *a, struct err *err) MUST_CHECK;
 
 /* ERR_INVALID: the URL is not one of http or https. */
 int attempt_check_url(const struct attempt *a, struct err *err) MUST_CHECK;
-/* The parts of attempt_run(): the options of the next transfer are set; the transfer has ended with
- * libcurl's `result`. When the response is a redirect, *next is set to true and a->hop leads to the
- * redirect's target. */
+/* The two parts of attempt_run(). attempt_hop_begin() sets the options of the next transfer.
+ * attempt_hop_end() is called when the transfer has ended with libcurl's `result`. If the response
+ * is a redirect, it sets *next to true, and a->hop then leads to the redirect's target. */
 int attempt_hop_begin(struct attempt *a, CURL *handle, struct err *err) MUST_CHECK;
 int attempt_hop_end(struct attempt *a, CURLcode result, bool *next, struct err *err) MUST_CHECK;
-/* Whether the head of the response is complete and the response is the caller's: it is neither a
- * redirect nor a refusal after which the request is sent again. */
+/* Whether the head of the response is complete and the caller must get the response: it is not a
+ * redirect, and the request is not repeated because of its status. */
 bool attempt_has_answer(const struct attempt *a);
 
-/* The stream gets a piece of the body. Returns what a write function of libcurl returns. */
+/* Passes a piece of the body to the stream. Returns what a write function of libcurl must
+ * return. */
 size_t client_stream_take(struct client_stream *s, struct str piece);
-/* Makes a stream; then sends its request, follows redirects, and waits for the head. */
+/* client_stream_new() makes a stream. The next function sends its request, follows redirects, and
+ * waits for the head. */
 struct client_stream *client_stream_new(struct client *c, const struct client_request *r,
                                         const struct client_limits *l);
 int client_stream_begin(struct client_stream *s, uint64_t began_ns, struct err *err) MUST_CHECK;

@@ -1,16 +1,17 @@
 /* A streaming call: the head of a response, and its body as a reader.
  *
- * A stream is one attempt (client_attempt.c) whose transfer is driven by a multi handle of libcurl,
- * a little with each read(). The write function copies bytes straight to where the reader's caller
- * wants them. Bytes that do not fit there are held; when CLIENT_STREAM_HELD bytes are held, libcurl
- * pauses the transfer, and then the peer is slowed down by TCP. */
+ * A stream is one attempt (client_attempt.c). Its transfer belongs to a multi handle of libcurl,
+ * and each read() lets the transfer advance a little. The write function copies bytes directly to
+ * the buffer of read(). Bytes that do not fit there are held. When CLIENT_STREAM_HELD bytes are
+ * held, libcurl pauses the transfer, and TCP slows down the peer. */
 #include "base/clock.h"
 #include "http/client_int.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 
-enum { STREAM_LOOK_MS = 100 }; /* how often limits and `cancel` are looked at while waiting */
+/* Time between two checks of the limits and of `cancel` while waiting. */
+enum { STREAM_LOOK_MS = 100 };
 
 struct client_stream {
     struct reader reader;
@@ -21,24 +22,24 @@ struct client_stream {
     struct client_line line;
     bool is_added;  /* the easy handle is in the multi handle */
     bool is_over;   /* the transfer has ended with `result` */
-    bool is_paused; /* by the write function */
+    bool is_paused; /* the write function has paused the transfer */
     CURLcode result;
     struct err stop; /* why the write function has ended the transfer */
     int failed;      /* the code of the first failure; `failure` has its text */
     struct err failure;
 
-    struct buf held; /* bytes that came and were not read; those before held_at were */
+    struct buf held; /* bytes that have arrived; those from held_at on were not read yet */
     size_t held_at;
-    char *to; /* where the caller of read() wants bytes */
+    char *to; /* the caller's buffer during a read() */
     size_t to_len, to_got;
 
     uint64_t began_ns;
     uint64_t body;      /* bytes of the body so far */
     uint64_t refusal;   /* bytes of a redirect's or a refusal's body so far */
-    uint64_t moved;     /* bytes sent and received when the stream last looked */
-    uint64_t idle_ns;   /* waited since then */
-    uint64_t slow_ns;   /* waited in this window of the limit of speed */
-    uint64_t slow_from; /* `moved` when the window began */
+    uint64_t moved;     /* bytes sent and received at the last check of the limits */
+    uint64_t idle_ns;   /* time waited since `moved` last grew */
+    uint64_t slow_ns;   /* time waited in the present window of the speed limit */
+    uint64_t slow_from; /* value of `moved` when the window began */
 };
 
 /* --- handles --- */
@@ -116,7 +117,7 @@ size_t client_stream_take(struct client_stream *s, struct str piece)
     return piece.len;
 }
 
-/* Gives held bytes to the caller of read(). */
+/* Copies held bytes to the buffer of read(). */
 static size_t stream_give(struct client_stream *s, char *to, size_t len)
 {
     size_t n = size_min(len, s->held.len - s->held_at);
@@ -193,7 +194,8 @@ static void stream_wait(struct client_stream *s)
     s->slow_ns += waited;
 }
 
-/* Lets libcurl do what it can do at once. If nothing has moved, waits for a moment. */
+/* Lets libcurl do all work that it can do without waiting. If no bytes have moved, waits for a
+ * moment. */
 static int stream_step(struct client_stream *s, struct err *err)
 {
     curl_off_t sent = 0;
@@ -223,7 +225,7 @@ static void stream_remove(struct client_stream *s)
     s->is_added = false;
 }
 
-/* The transfer has ended. */
+/* Handles the end of a transfer. */
 static int stream_end(struct client_stream *s, bool *next, struct err *err)
 {
     int rc = attempt_hop_end(&s->attempt, s->result, next, err);
@@ -231,7 +233,7 @@ static int stream_end(struct client_stream *s, bool *next, struct err *err)
     return rc < 0 && rc == s->attempt.stopped ? err_set(err, rc, "%s", s->stop.text) : rc;
 }
 
-/* Makes one transfer, up to its head, or to its end when its body is dropped. */
+/* Makes one transfer: up to the end of its head, or up to its end if its body is dropped. */
 static int stream_hop(struct client_stream *s, bool *next, struct err *err)
 {
     struct attempt *a = &s->attempt;
@@ -249,7 +251,7 @@ static int stream_hop(struct client_stream *s, bool *next, struct err *err)
     s->is_added = true;
     while (rc == 0 && !s->is_over && !attempt_has_answer(a))
         rc = stream_step(s, err);
-    if (rc == 0 && !attempt_has_answer(a)) /* else read() tells how the body ends */
+    if (rc == 0 && !attempt_has_answer(a)) /* otherwise read() reports how the body ends */
         rc = stream_end(s, next, err);
     if (*next)
         stream_remove(s);

@@ -1,5 +1,5 @@
-/* The life of a connection: its phases, its owner, and its reactions to events. docs/http.md draws
- * the phases; a number such as [1] is an invariant of that page. */
+/* The life of a connection: its phases, the thread that owns it, and its reactions to events.
+ * docs/http.md draws the phases; a number such as [1] is an invariant of that page. */
 #include "http/server_int.h"
 #include "base/clock.h"
 #include "os/file.h"
@@ -51,8 +51,8 @@ static int arm(int epoll, int op, int fd, struct epoll_event *event)
     return epoll_ctl(epoll, op, fd, event);
 }
 
-/* Lets epoll wait for an event on the connection. From arm() on another thread may own the
- * connection, so nothing of the connection or the server is read after `due` is set (docs/http.md
+/* Lets epoll wait for an event on the connection. After arm() another thread may own the
+ * connection. So nothing of the connection or the server is read after `due` is set (docs/http.md
  * [1]). */
 void conn_park(struct conn *c, enum phase phase, uint32_t events)
 {
@@ -68,8 +68,8 @@ void conn_park(struct conn *c, enum phase phase, uint32_t events)
         return;
     }
     if (events & EPOLLIN && c->tls && tls_pending(c->tls))
-        /* epoll does not know of bytes that OpenSSL has already read. With EPOLLOUT epoll wakes at
-         * once. */
+        /* epoll does not know of bytes that OpenSSL has already read. EPOLLOUT makes epoll report
+         * the connection at once. */
         event.events |= EPOLLOUT;
     c->registered = true;
     atomic_store(&c->due, deadline << DUE_SHIFT | phase);
@@ -110,7 +110,8 @@ static bool still_taking(struct conn *c)
     return (moved - mark) * MS_PER_S >= s->body_min_rate * s->window_ms;
 }
 
-/* Whether a peer that missed the deadline of this phase still gets an answer. */
+/* Whether a peer that missed the deadline of this phase gets an answer before the connection is
+ * closed. */
 static bool is_answered_late(enum phase phase)
 {
     return phase == PHASE_IDLE || phase == PHASE_HEAD || phase == PHASE_BODY;
@@ -121,7 +122,8 @@ void conn_sweep(struct conn *c, uint64_t now_ms)
     uint64_t due = atomic_load(&c->due), next;
     enum phase phase = due & DUE_PHASE;
 
-    /* The connection may have been parked after http_server_stop() looked at it. */
+    /* If http_server_stop() ran before the connection was parked, it has not seen the
+     * connection. */
     if (server_stopping(c->server))
         conn_hang_up(c, !atomic_load(&c->server->dropping));
     if (phase == PHASE_RUNNING || due & DUE_EXPIRED || due >> DUE_SHIFT > now_ms)
@@ -137,8 +139,8 @@ void conn_sweep(struct conn *c, uint64_t now_ms)
     if (!atomic_compare_exchange_strong(&c->due, &due, due | DUE_EXPIRED))
         return;
     count(&counters_mine(c->server)->timeouts, 1);
-    /* In PHASE_AWAIT, the thread that gets the event waits until the sweeper has released the
-     * stripe's lock, so the descriptor is still open here (docs/http.md [10]). */
+    /* In PHASE_AWAIT the sweeper holds the lock of the stripe here, and the thread that gets the
+     * event waits for that lock. So the descriptor is still open (docs/http.md [10]). */
     if (phase == PHASE_AWAIT)
         shutdown(c->req->await.fd, SHUT_RDWR);
     else
@@ -374,7 +376,7 @@ static void park_body(struct conn *c)
 }
 
 /* Lets the pool call `w.fn`. When the pool has no thread, `w.fn` is called here with in_time false,
- * which tells it to give up. The result is that of send_on(). */
+ * so that it gives up. The result is that of send_on(). */
 static bool go_on_where_it_may_wait(struct conn *c, struct await w)
 {
     c->req->await = w;
@@ -533,8 +535,8 @@ static int conn_parse(struct conn *c, struct err *err)
     return http_parse_request(&req->head, str_n(req->in, req->in_len), &c->seen, err);
 }
 
-/* Reads a whole head into c->req. With `leftover` the bytes that are already in the buffer are
- * tried first, before more are received from the socket. */
+/* Reads a whole head into c->req. With `leftover` the bytes in the buffer are tried first, before
+ * more are received from the socket. */
 static int next_head(struct conn *c, bool leftover, struct err *err)
 {
     int code = leftover && c->req->in_len ? conn_parse(c, err) : ERR_AGAIN;
@@ -602,8 +604,9 @@ static void conn_serve(struct conn *c, bool leftover)
     conn_park(c, PHASE_READY, EPOLLIN | EPOLLOUT);
 }
 
-/* Continues a connection that is free for its next request. Usually no byte of that request has
- * arrived yet, and waiting with epoll costs no more than a read that would find nothing. */
+/* Continues a connection that is ready for its next request. It waits with epoll instead of trying
+ * a read: usually no byte of the next request has arrived yet, and such a read would find
+ * nothing. */
 static void conn_go_on(struct conn *c)
 {
     if (c->req->in_len)
@@ -664,7 +667,7 @@ static void skip_on(struct conn *c)
 }
 
 /* Makes one step of a TLS handshake. A step needs too much CPU time for a fast worker, so it runs
- * on the pool. No thread waits for the peer between two steps; epoll does. */
+ * on the pool. Between two steps epoll waits for the peer, and no thread does. */
 static void shake_hands(struct conn *c)
 {
     struct http_server *s = c->server;
@@ -722,7 +725,7 @@ static bool to_pool(struct conn *c, enum work work)
 static void on_expired(struct conn *c, enum phase phase)
 {
     if (phase == PHASE_IDLE) {
-        conn_serve(c, false); /* a request that came at the same moment is still answered */
+        conn_serve(c, false); /* a request that arrived at the same moment is still answered */
     } else if (phase == PHASE_AWAIT) {
         conn_await_sweep(c);
         c->req->await.in_time = false;

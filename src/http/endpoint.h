@@ -11,7 +11,7 @@ enum {
     PER_ADDRESS_LEAST = 256, /* but at least this many, within the limit on all connections */
 };
 
-/* Sets in `o` the options that the configuration has, and leaves the other options as they are.
+/* Sets the options that the configuration has in `o`, and leaves the other options unchanged.
  * ERR_INVALID: the value of http.proxies is malformed. */
 int endpoint_options(struct http_server_options *o, const struct conf *conf,
                      struct err *err) MUST_CHECK;

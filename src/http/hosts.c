@@ -1,4 +1,4 @@
-/* Lists of hosts that requests may be sent to. */
+/* Lists of hosts to which requests may be sent. */
 #include "http/hosts.h"
 
 /* --- public addresses --- */

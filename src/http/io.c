@@ -50,8 +50,8 @@ static int broke(struct conn *c)
     return ERR_CLOSED;
 }
 
-/* Sends the bytes of the parts, in order, as far as TLS accepts them without waiting. *sent counts
- * them. */
+/* Sends as many bytes of the parts, in order, as TLS accepts without waiting. *sent is increased by
+ * their number. */
 static int tls_send_parts(struct conn *c, const struct iovec *parts, int n, size_t *sent)
 {
     for (int i = 0; i < n; i++) {
@@ -110,8 +110,8 @@ int conn_send_all(struct http_request *req, struct str bytes, bool more)
 }
 
 /* Returns the number of bytes that the peer has acknowledged. Progress is measured by these bytes
- * and not by room in the send buffer: a peer may receive for a long time before there is room again
- * (docs/http.md [6]). */
+ * and not by room in the send buffer, because a peer may receive bytes for a long time before the
+ * send buffer has room again (docs/http.md [6]). */
 uint64_t conn_acknowledged(struct conn *c)
 {
     uint64_t pushed = atomic_load_explicit(&c->pushed, memory_order_relaxed);

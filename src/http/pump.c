@@ -1,9 +1,10 @@
-/* Sends the rest of a response, bytes in memory and then a file range, without ever waiting for the
- * peer. A small file is read into the buffer behind the head, and one send takes both; a large file
- * is sent by sendfile. Reading a file may have to wait for a disk, and there are few fast workers.
- * So a fast worker reads only pages that are in memory (RWF_NOWAIT). Other pages are read on the
- * blocking pool, one turn at a time, and no thread waits for the peer between turns (docs/http.md
- * [5]). */
+/* Sends the rest of a response, which is bytes in memory and then a file range, without ever
+ * waiting for the peer. A small file is read into the buffer after the head, and one send takes
+ * both; a large file is sent by sendfile.
+ *
+ * Reading a file may have to wait for a disk, and there are few fast workers. So a fast worker
+ * reads only pages that are in memory (RWF_NOWAIT). Other pages are read on the blocking pool, one
+ * piece at a time. Between two pieces no thread waits for the peer (docs/http.md [5]). */
 #include "http/server_int.h"
 
 #include <errno.h>
@@ -15,8 +16,8 @@
 
 enum { TURN = UNSENT_MAX }; /* bytes that are sent on one connection before others get a turn */
 
-/* Whether the file is on tmpfs or ramfs, whose files are always in memory. This is asked when a
- * file system cannot say which pages are in memory (EOPNOTSUPP); any other such file system may be
+/* Whether the file is on tmpfs or ramfs, whose files are always in memory. Called when a file
+ * system cannot tell which pages are in memory (EOPNOTSUPP). Any other such file system may be
  * slow. */
 static bool is_memory(int fd)
 {

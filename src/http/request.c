@@ -1,4 +1,4 @@
-/* The request as its handler sees it: head, context, and the body, which is read from the
+/* The request that a handler gets: head, context, and the body, which is read from the
  * connection. */
 #include "http/server_int.h"
 #include "base/ids.h"
@@ -29,8 +29,8 @@ static int send_continue(struct http_request *req)
     return conn_send_all(req, STR("HTTP/1.1 100 Continue\r\n\r\n"), false);
 }
 
-/* Receives some bytes into `to`. Waits for them when the handler may block, else returns ERR_AGAIN.
- */
+/* Receives some bytes into `to`. If none have arrived, it waits when the handler may block, and
+ * otherwise returns ERR_AGAIN. */
 static int request_receive(struct http_request *req, void *to, size_t len, size_t *got)
 {
     int code = ERR_AGAIN;
@@ -362,8 +362,8 @@ size_t body_missing(const struct http_request *req)
     return here < req->await_body ? req->await_body - here : 0;
 }
 
-/* Sends 100-continue if the peer waits for it. Both flags that say so are cleared, because the peer
- * then no longer waits. */
+/* Sends 100-continue if the peer waits for it, and clears both flags that say that the peer
+ * waits. */
 int body_ask(struct http_request *req)
 {
     struct str line = STR("HTTP/1.1 100 Continue\r\n\r\n");

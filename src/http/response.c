@@ -43,8 +43,8 @@ static void response_status_line(struct buf *out, int status)
 }
 
 /* Whether the peer expects 100-continue although its body is empty. By RFC 9110 §10.1.1 such a
- * request needs no 100. But when botocore gets a final answer without a 100 before it, botocore
- * takes that answer for the answer to its next request as well. */
+ * request needs no 100. But if botocore gets a final answer without a 100 before it, it also uses
+ * that answer as the answer to its next request. */
 static bool expects_for_nothing(const struct http_request *req)
 {
     return req->head.expect_continue && !req->head.chunked && req->head.content_length == 0;
@@ -63,9 +63,9 @@ void http_respond(struct http_request *req, int status)
     response_status_line(&req->out, status);
 }
 
-/* Whether the server alone sets this header. When a handler sets a header of framing or connection,
- * the header is dropped. The one exception is the length of a body that is not sent, in the answer
- * to HEAD. */
+/* Whether only the server sets this header. If a handler sets a header about framing or the
+ * connection, the header is dropped. There is one exception: in the answer to HEAD, a handler may
+ * set the length of the body that is not sent. */
 static bool is_ours(struct http_request *req, struct str name)
 {
     switch (name.len) {

@@ -1,12 +1,12 @@
-/* Seats limit how many threads of the blocking pool may wait for peers, and how many of them for
- * one peer or for strangers (docs/http.md, "Seats"). A handler takes a seat before it first waits
- * for its peer, and keeps it until it has returned. So no request loses its seat in the middle of a
- * body because other requests arrived. While a handler has a seat, the pool does not count its
- * thread as busy. */
+/* Seats limit how many threads of the blocking pool may wait for peers, how many of these for one
+ * peer, and how many for unknown senders (docs/http.md, "Seats"). A handler takes a seat before it
+ * first waits for its peer, and keeps it until it has returned. So no request loses its seat in the
+ * middle of a body because other requests arrived. While a handler has a seat, the pool does not
+ * count its thread as busy. */
 #include "http/server_int.h"
 
-/* The part of all seats that all addresses together and that one address may take: 16 means a
- * sixteenth. */
+/* The share of all seats that all addresses together may take, and the share that one address may
+ * take: 16 means a sixteenth. */
 static const struct {
     size_t all, address;
 } shares[STANDINGS] = {

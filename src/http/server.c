@@ -65,7 +65,7 @@ void request_free(struct http_request *req)
 }
 
 /* Takes an unused struct http_request. Each fast worker keeps one such struct for itself, which is
- * still in the CPU's cache. Most fast workers never need a second one. */
+ * still in the CPU's cache. Most fast workers never need a second struct. */
 struct http_request *request_take(struct http_server *s)
 {
     struct worker *w = worker_of(s);
@@ -339,8 +339,8 @@ bool http_server_stop(struct http_server *s, uint64_t deadline_ns)
     return empty || wait_empty(s, clock_mono_ns() + DROP_MS * NS_PER_MS);
 }
 
-/* Waits until all connections are closed, then ends the threads. The handlers of open connections
- * use memory that the caller will free. */
+/* Waits until all connections are closed, because their handlers use memory that the caller will
+ * free. Then ends the threads. */
 static void end_threads(struct http_server *s)
 {
     uint64_t one = 1;

@@ -1,9 +1,9 @@
 /* The HTTP/1.1 server. docs/http.md describes its two kinds of threads, the states of a connection,
  * every limit and deadline, and what happens to a peer that misbehaves.
  *
- * A handler is plain C that reads from top to bottom. It is first called on a fast worker, where
- * nothing may wait. A call that would have to wait there does nothing and returns ERR_AGAIN. The
- * handler then returns ERR_AGAIN at once, and is called again from its start on a thread of the
+ * A handler is a plain C function without callbacks or states. It is first called on a fast worker,
+ * where nothing may wait. A call that would have to wait there does nothing and returns ERR_AGAIN.
+ * The handler then returns ERR_AGAIN at once, and is called again from its start on a thread of the
  * blocking pool, where the same calls wait. A handler that knows that it will have to wait begins
  * with:
  *
@@ -28,10 +28,9 @@
 struct http_server;
 struct http_request;
 
-/* A handler that has succeeded returns 0; if it has made no response, 204 is sent. A handler
- * returns ERR_AGAIN as described above. After any other code the server answers with an error
- * status, usually 500. If a part of a response was sent already, the server drops the connection
- * instead. */
+/* A handler that has succeeded returns 0; if it has made no response, 204 is sent. ERR_AGAIN is
+ * described above. After any other code the server answers with an error status, usually 500. If a
+ * part of a response was sent already, the server drops the connection instead. */
 typedef int http_handler_fn(struct http_request *req, void *ctx);
 
 struct http_server_options {
@@ -47,8 +46,8 @@ struct http_server_options {
     size_t fast_workers;    /* 0: two per core */
     size_t max_connections; /* 0: 20000 */
     size_t max_per_address; /* 0: max_connections */
-    /* Proxies, each of which acts for many clients. The limits per address do not apply to them,
-     * nor to unix sockets. */
+    /* Addresses of proxies, each of which sends requests of many clients. The limits per address do
+     * not apply to them, nor to unix sockets. */
     struct networks proxies;
     uint64_t head_timeout_ms;  /* from the first byte of a head to its end; 0: 10 s */
     uint64_t idle_timeout_ms;  /* between two requests; 0: 75 s */
@@ -72,7 +71,8 @@ struct http_server_options {
 int http_server_start(struct http_server **out, const struct http_server_options *o,
                       struct err *err) MUST_CHECK;
 void http_server_address(struct http_server *s,
-                         struct sock_addr *out); /* with the real port when port 0 was asked for */
+                         /* The real port if the server was started with port 0. */
+                         struct sock_addr *out);
 /* Sets the TLS context for new connections. */
 void http_server_tls(struct http_server *s, struct tls_context *tls);
 
@@ -109,22 +109,26 @@ bool http_request_is_tls(struct http_request *req);
 const char *http_request_cipher(struct http_request *req);
 const char *http_request_tls_version(struct http_request *req);
 bool http_may_block(struct http_request *req);
-/* A handler calls this when it knows for certain who sent the request. Requests of unknown senders
- * get a smaller share of the threads that may wait for peers (docs/http.md, "Seats"). */
+/* A handler calls this when it knows for certain who has sent the request. Requests of unknown
+ * senders get a smaller share of the threads that may wait for peers (docs/http.md, "Seats"). */
 void http_request_know(struct http_request *req);
 
-/* Returns the reader of the body, which ends at once when there is no body. The first read that
- * needs bytes which have not arrived sends 100-continue if the peer waits for it. So when a handler
- * refuses a request before it reads, the peer does not send the body. Reads return ERR_CLOSED (the
- * body was cut short), ERR_TIMEOUT (the peer is too slow), ERR_TOO_LARGE, ERR_PARSE (a malformed
- * chunk), ERR_BUSY (no seat is free to wait in) or ERR_AGAIN (the read would have to wait on a fast
- * worker). */
+/* Returns the reader of the body, which ends at once when there is no body. Reads return ERR_CLOSED
+ * (the body was cut short), ERR_TIMEOUT (the peer is too slow), ERR_TOO_LARGE, ERR_PARSE (a
+ * malformed chunk), ERR_BUSY (no seat is free to wait in) or ERR_AGAIN (the read would have to wait
+ * on a fast worker).
+ *
+ * If the peer waits for 100-continue, the first read that needs bytes which have not arrived sends
+ * it. So when a handler refuses a request before it reads, the peer does not send the body. */
 struct reader *http_request_body(struct http_request *req);
 /* Lets a handler wait for the beginning of the body without holding a thread. Call this before
- * anything of the body is read. 0: the first `want` bytes of the body have arrived, or all of the
- * body, or as much of it as fits into the buffer (at least 16 KiB). ERR_AGAIN: these bytes have not
- * arrived. The handler then returns ERR_AGAIN at once, on any thread, and is called again from its
- * start when they have arrived. For a chunked body the result is always 0. */
+ * anything of the body is read.
+ *
+ * 0: the first `want` bytes of the body have arrived, or the whole body, or as much of it as fits
+ * into the buffer (at least 16 KiB). For a chunked body the result is always 0.
+ *
+ * ERR_AGAIN: these bytes have not arrived. The handler must return ERR_AGAIN at once, whatever
+ * thread it runs on. It is called again from its start when the bytes have arrived. */
 int http_await_body(struct http_request *req, size_t want) MUST_CHECK;
 /* Returns the length of the body in bytes as the request declares it, or UINT64_MAX for a chunked
  * body. */
@@ -139,22 +143,24 @@ int http_request_read_all(struct http_request *req, size_t max, struct str *out,
 
 /* --- waiting for another socket without a thread --- */
 
-/* Makes a handler wait for the socket `fd` without holding a thread. The handler, on a fast worker,
- * calls http_await() instead of making a response and then returns 0. The server calls `fn` when
- * `fd` can be read or has ended, or, with in_time false, after `timeout_ms`. `fd` is a plain socket
- * for which no other request waits; it must stay open until `fn` is called. `fn` runs on a fast
- * worker as a handler does, and may call http_await() again. When `fn` returns ERR_AGAIN it is
- * called again on the pool; the request's arena and all that `fn` stored stay as they were. When
- * the pool has no thread for it, `fn` is called again at once with in_time false, and must give up.
- */
+/* Makes a handler wait for the socket `fd` without holding a thread. A handler on a fast worker
+ * calls http_await() instead of making a response, and then returns 0. The server calls `fn` when
+ * `fd` can be read or has ended, or, with in_time false, after `timeout_ms`.
+ * - `fd` is a plain socket for which no other request waits. It must stay open until `fn` is
+ *   called.
+ * - `fn` runs on a fast worker as a handler does, and may call http_await() again.
+ * - If `fn` returns ERR_AGAIN, it is called again on the pool; the request's arena and all that
+ *   `fn` stored stay unchanged.
+ * - If the pool has no thread for it, `fn` is called again at once with in_time false, and must
+ *   give up. */
 typedef int http_resume_fn(struct http_request *req, void *ctx, bool in_time);
 void http_await(struct http_request *req, int fd, uint64_t timeout_ms, http_resume_fn *fn,
                 void *ctx);
 
-/* Lets a handler on a fast worker continue on the pool, where it may wait. The result is ERR_AGAIN,
- * which the handler returns at once. `fn` then continues the request on the pool, with the
- * request's arena as it is, so that no work is done twice. When in_time is false, the pool has no
- * thread, and `fn` must give up. The caller must not have begun to read the body or to respond. */
+/* Lets a handler on a fast worker continue on the pool, where it may wait. Returns ERR_AGAIN, which
+ * the handler must return at once. The pool then calls `fn`, with the request's arena unchanged, so
+ * that no work is done twice. If in_time is false, the pool has no thread, and `fn` must give up.
+ * The caller must not have begun to read the body or to respond. */
 int http_go_on(struct http_request *req, http_resume_fn *fn, void *ctx) MUST_CHECK;
 
 /* --- the response: status, headers, then one of the body calls --- */
@@ -178,8 +184,8 @@ int http_send_file(struct http_request *req, struct file_range range) MUST_CHECK
  * sends all bytes in a chunked body. The call may wait for the peer. ERR_BUSY: no seat was free to
  * wait in, and nothing was sent. */
 int http_send_reader(struct http_request *req, struct reader *r, uint64_t len) MUST_CHECK;
-/* These three send a chunked body in pieces: begin, write any number of times, end. They may wait
- * for the peer. */
+/* These three functions send a chunked body in pieces: begin, write any number of times, end. They
+ * may wait for the peer. */
 int http_send_begin(struct http_request *req) MUST_CHECK;
 int http_send_write(struct http_request *req, struct str piece) MUST_CHECK;
 int http_send_end(struct http_request *req) MUST_CHECK;

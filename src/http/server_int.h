@@ -18,15 +18,17 @@ enum {
     EVENTS = 8,           /* events that a worker takes in one epoll_wait */
     TURN_REQUESTS = 32,   /* requests served on one connection before others get their turn */
     KEEP_OUT = 64 * 1024, /* an output buffer above this size is not kept for the next request */
-    SPARE_REQUESTS = 64,  /* unused requests that the server keeps, beside one per fast worker */
-    /* The rest of an unread body is read up to this size, so that the connection can stay open. */
+    /* Most unused requests that the server keeps, in addition to one per fast worker. */
+    SPARE_REQUESTS = 64,
+    /* If a handler has not read a body, up to this many bytes of it are read and dropped, so that
+     * the connection can stay open. */
     SKIP_MAX = 64 * 1024,
     INLINE_MAX = 1 << 20,   /* a body up to this size is copied when the socket is full */
     COPY_PIECE = 64 * 1024, /* a body that must pass through memory is copied in such pieces */
     UNSENT_MAX = 512 * 1024 /* limit of the unsent bytes that the kernel holds for a peer */
 };
 
-/* The thing that a connection waits for while no thread owns it. */
+/* What a connection waits for while no thread owns it. */
 enum phase {
     PHASE_RUNNING, /* nothing: a thread or the pool's queue owns the connection [1] */
     PHASE_HELLO,   /* the first bytes of a TLS handshake */
@@ -135,7 +137,8 @@ struct http_request {
     struct pace in_pace, out_pace;
     struct await await;
     size_t await_body; /* bytes of the body that the handler waits for; 0: it does not wait */
-    enum standing standing, seat; /* `seat`: the standing when the request took its seat */
+    /* Whether the sender is known; `seat`: that value when the request took its seat. */
+    enum standing standing, seat;
     bool seated;
     bool may_block;
     bool close; /* close the connection after this response */
@@ -272,11 +275,11 @@ void seat_leave(struct http_request *req); /* does nothing for a request without
 
 /* request.c */
 void request_begin(struct http_request *req); /* call it when `head` is parsed */
-/* Puts the request back to its start, so that its handler can be called again. */
+/* Sets the request back to its start, so that its handler can be called again. */
 void request_rewind(struct http_request *req);
 void request_reset(struct http_request *req); /* makes `req` ready for the next request */
-/* Drops the bytes of the body that have arrived. 0: the body has ended. ERR_AGAIN: more bytes of it
- * have to come. */
+/* Drops the bytes of the body that have arrived. 0: the body has ended. ERR_AGAIN: further bytes of
+ * the body have not arrived yet. */
 int body_skip(struct http_request *req);
 /* Returns how many of the first `await_body` bytes of the body, for which the handler waits, have
  * not arrived yet. */

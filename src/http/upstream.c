@@ -1,5 +1,5 @@
-/* The request's side of an exchange: writing head and body, watching for an early answer, and the
- * one retry that is safe. R1, R2 and so on are rules of docs/upstream.md. */
+/* The sending side of an exchange: writes head and body, notices an early answer, and makes the one
+ * retry that is safe. R1, R2 and so on are rules of docs/upstream.md. */
 #include "http/upstream_int.h"
 #include "http/wire_int.h"
 #include "os/sock.h"
@@ -100,7 +100,7 @@ static int write_head(struct sending *s, struct err *err)
 }
 
 /* Reads a small body into `out` before a connection is taken. So head and body are sent together,
- * and can be sent again. */
+ * and both can be sent again. */
 static int read_small_body(struct sending *s, struct err *err)
 {
     if (s->left == 0 || s->left > UPSTREAM_SMALL_BODY || s->expects)
@@ -143,7 +143,7 @@ static int push_tls(struct sending *s, struct exchange *e, struct str bytes, str
     return rc;
 }
 
-/* Sends a part of the body by mover_step(), then looks for an early answer. */
+/* Sends a part of the body by mover_step(), and then checks for an early answer. */
 static int sending_step(struct sending *s, struct exchange *e, struct mover *m, uint64_t max,
                         uint64_t *moved, struct err *err)
 {
@@ -199,7 +199,7 @@ static int move_body(struct sending *s, struct exchange *e, struct err *err)
     return rc;
 }
 
-/* Reads the next piece of the body to `piece`; *got = 0 at the end. */
+/* Reads the next piece of the body into `piece`; *got = 0 at the end. */
 static int sending_read_piece(struct sending *s, char *piece, size_t *got, struct err *err)
 {
     size_t want = s->left < PIECE ? (size_t)s->left : PIECE;
@@ -216,8 +216,8 @@ static int sending_read_piece(struct sending *s, char *piece, size_t *got, struc
     return rc;
 }
 
-/* Sends the body in pieces that are copied through memory. This is for TLS and for chunked bodies,
- * where the framing is written around each piece in the same buffer. */
+/* Sends the body in pieces that are copied through memory. Used for TLS, and for chunked bodies,
+ * where each piece and its framing are written into the same buffer. */
 static int copy_body(struct sending *s, struct exchange *e, struct err *err)
 {
     bool chunked = s->left == UINT64_MAX;
@@ -245,7 +245,7 @@ static int copy_body(struct sending *s, struct exchange *e, struct err *err)
     return rc;
 }
 
-/* Sends head and body. Returns 0 when all is sent, or when the peer answered before that. */
+/* Sends head and body. Returns 0 when everything is sent, or when the peer answered before that. */
 static int transmit(struct sending *s, struct exchange *e, struct err *err)
 {
     int rc = sending_push(s, e, buf_str(&s->out), err);

@@ -1,8 +1,9 @@
-/* Upstream: pooled HTTP/1.1 connections to remote storages. Bodies of requests and responses are
- * streamed. There is one struct upstream per endpoint (scheme, host, port), shared by all threads.
- * An exchange belongs to one thread. Calls block, so only the blocking pool and background workers
- * may make them. SIGPIPE must be ignored or blocked in the calling thread, because sendfile and
- * splice cannot suppress it. docs/upstream.md has the rules of reuse, retry and health. */
+/* Upstream: pooled HTTP/1.1 connections to remote storages. An *exchange* is one request and its
+ * response; their bodies are streamed. There is one struct upstream per endpoint (scheme, host,
+ * port), which all threads share. An exchange belongs to one thread. Calls block, so only the
+ * blocking pool and background workers may make them. SIGPIPE must be ignored or blocked in the
+ * calling thread, because sendfile and splice would raise it. docs/upstream.md has the rules of
+ * reuse, retry and health. */
 #ifndef HTTP_UPSTREAM_H
 #define HTTP_UPSTREAM_H
 
@@ -42,12 +43,12 @@ struct upstream_request {
     struct reader *body;  /* NULL: no body */
     uint64_t body_len;    /* bytes; UINT64_MAX: chunked */
     bool expect_continue; /* wait up to 1 s for 100-continue before sending the body */
-    /* The request may reach the peer twice without harm. So when the peer has closed a reused
-     * connection, the request is sent again on a new connection, even if the head was sent. It is
-     * not sent again if bytes of the body were read that cannot be sent again. */
+    /* The request does no harm if it reaches the peer twice. So if the peer has closed a reused
+     * connection, the request is sent again on a new connection, even if the head was sent already.
+     * It is not sent again if bytes of the body were read that were not kept. */
     bool idempotent;
-    /* upstream_send() calls this function when there is a connection, before anything is sent. An
-     * error that the function returns is the result of upstream_send(). The function pointer may be
+    /* upstream_send() calls this function after it got a connection and before it sends anything.
+     * If the function returns an error, upstream_send() returns it. The function pointer may be
      * NULL. upstream_send_now() does not call the function. */
     int (*may)(void *ctx, struct err *err);
     void *may_ctx;
@@ -64,7 +65,7 @@ int upstream_send(struct exchange **out, struct upstream *u, const struct upstre
 /* Sends a request without a body over an idle plain connection, and never waits. ERR_AGAIN: there
  * is no such connection, or the request could not be sent whole. Then the peer cannot have acted on
  * the request, and the caller may use upstream_send(). Until exchange_poll() has returned 0, only
- * the next four functions and exchange_close() may be called with the exchange. */
+ * exchange_close() and the next four functions may be called with the exchange. */
 int upstream_send_now(struct exchange **out, struct upstream *u, const struct upstream_request *r,
                       struct err *err) MUST_CHECK;
 /* Returns the socket of the exchange. Call exchange_poll() when the socket is readable. */
@@ -76,11 +77,11 @@ uint64_t exchange_head_ms(const struct exchange *e);
  * malformed. */
 int exchange_poll(struct exchange *e, struct err *err) MUST_CHECK;
 /* Call this after exchange_poll() has failed. Returns whether the connection was a reused one on
- * which no byte of a response came, because the peer had probably closed it while it was idle. */
+ * which no byte of a response arrived. Then the peer had probably closed it while it was idle. */
 bool exchange_is_stale(const struct exchange *e);
 
 const struct http_head *exchange_head(struct exchange *e);
-/* Whether the peer answered before all of the request was sent. */
+/* Whether the peer answered before the whole request was sent. */
 bool exchange_is_early(const struct exchange *e);
 /* Returns the reader of the response's body. Its as_socket() works on plain connections when the
  * length of the body is known. */
@@ -94,16 +95,16 @@ void exchange_close(struct exchange *e);
  * ERR_UNAVAILABLE at once. Afterwards exchanges can only be closed, and the upstream freed. */
 void upstream_abort(struct upstream *u);
 
-/* Whether the upstream is up. After three failed connects in a row it is down: upstream_send()
+/* Whether the upstream is up. After three failed connects in a row it is down. Then upstream_send()
  * fails at once with ERR_UNAVAILABLE, except that one caller per second may try to connect. */
 bool upstream_is_up(struct upstream *u);
 /* When the upstream is down, tries to connect, and keeps the connection for the next exchange. A
- * background thread calls this, so that no request has to wait to find out whether the peer is
- * back. */
+ * background thread calls this. So the background thread, and not a request, waits while the peer
+ * may still be down. */
 void upstream_probe(struct upstream *u);
 
-/* Closes connections that were idle for too long. Each request does so too. A background thread
- * calls this, so that an upstream without requests does not hold descriptors. */
+/* Closes connections that were idle for too long. Each request does this too. A background thread
+ * calls this function, so that an upstream without requests does not hold descriptors. */
 void upstream_sweep(struct upstream *u);
 
 struct upstream_stats {

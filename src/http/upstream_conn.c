@@ -12,8 +12,8 @@ uint64_t upstream_deadline(uint64_t ms)
     return clock_mono_ns() + ms * NS_PER_MS;
 }
 
-/* Sets the error of a connect that failed: ERR_UNAVAILABLE, or ERR_BUSY when weir itself had no
- * descriptor or thread, which says nothing about the peer. */
+/* Sets the error of a connect that failed: ERR_BUSY if weir itself had no descriptor or thread,
+ * which says nothing about the peer, and otherwise ERR_UNAVAILABLE. */
 static int not_open(const struct upstream *u, int rc, const struct err *why, struct err *err)
 {
     return err_set(err, rc == ERR_BUSY ? ERR_BUSY : ERR_UNAVAILABLE, "upstream " STR_FMT ": %s",
@@ -59,8 +59,8 @@ bool upstream_conn_is_quiet(struct upstream_conn *c)
     char byte;
     size_t got;
 
-    /* With TLS the function reads a byte instead of looking at the socket, because the bytes in the
-     * socket may be session tickets of TLS 1.3, which are not data. */
+    /* With TLS the function tries to read a byte instead of checking the socket, because the bytes
+     * in the socket may be session tickets of TLS 1.3, which are not data. */
     if (c->tls)
         return tls_recv_now(c->tls, &byte, 1, &got, NULL) == ERR_AGAIN;
     return recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN;

@@ -1,4 +1,4 @@
-/* The response's side of an exchange: reading the head, reading the body, and deciding whether the
+/* The receiving side of an exchange: reads the head and the body, and decides whether the
  * connection is reused. */
 #include "http/upstream_int.h"
 #include "base/clock.h"
@@ -13,7 +13,7 @@ struct exchange *exchange_new(struct upstream *u, struct upstream_conn *c, bool 
     struct exchange *e = c->spare ? c->spare : xzalloc(sizeof(*e));
 
     c->spare = NULL;
-    /* The members from `head` on, with a buffer of 24 KiB, are not zeroed. */
+    /* The members from `head` on are not zeroed, because they include a buffer of 24 KiB. */
     memset(e, 0, offsetof(struct exchange, head));
     e->body.ops = &body_ops;
     e->upstream = u;
@@ -309,8 +309,8 @@ static bool body_as_bytes(struct reader *r, struct str *out)
     return true;
 }
 
-/* Skips bytes in the buffer, which the caller got from as_bytes, and then bytes that the caller has
- * taken from the socket. */
+/* Skips bytes that the caller has used: first bytes in the buffer, which it got from as_bytes, then
+ * bytes that it took from the socket. */
 static void exchange_body_skip(struct reader *r, uint64_t n)
 {
     struct exchange *e = container_of(r, struct exchange, body);
@@ -350,8 +350,8 @@ void exchange_close(struct exchange *e)
         return;
     if (e->reusable && !e->ended)
         exchange_drain(e);
-    /* Bytes behind the end of the body answer no request of ours, so the connection is not reused.
-     */
+    /* If bytes follow the end of the body, they are not an answer to any request, so the connection
+     * is not reused. */
     bool clean = e->answered && e->ended && e->start == e->end;
     e->conn->spare = e;
     upstream_give(e->upstream, e->conn, e->reusable && clean);

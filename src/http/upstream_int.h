@@ -1,5 +1,5 @@
-/* The parts of the upstream: connections, their pool, the mover of bytes, the exchange. Only
- * upstream*.c may include this. */
+/* Declarations that upstream*.c share: connections, their pool, the mover of bytes, the exchange.
+ * No other file may include this header. */
 #ifndef HTTP_UPSTREAM_INT_H
 #define HTTP_UPSTREAM_INT_H
 
@@ -63,7 +63,7 @@ struct upstream {
 /* Returns the clock_mono_ns() time `ms` milliseconds from now. */
 uint64_t upstream_deadline(uint64_t ms);
 
-/* --- connections: these fail with ERR_TIMEOUT, ERR_PEER (TLS), else ERR_CLOSED --- */
+/* --- connections: these functions fail with ERR_TIMEOUT, ERR_PEER (TLS), or else ERR_CLOSED --- */
 
 /* Connects; TLS follows in upstream_conn_secure(). ERR_UNAVAILABLE: the peer cannot be reached.
  * ERR_BUSY: weir has no descriptor or thread. */
@@ -72,8 +72,8 @@ int upstream_conn_open(struct upstream_conn **out, struct upstream *u, uint64_t 
 int upstream_conn_secure(struct upstream_conn *c, struct upstream *u, uint64_t deadline_ns,
                          struct err *err) MUST_CHECK;
 void upstream_conn_close(struct upstream_conn *c);
-/* Whether the connection is open and has nothing to read. Nothing is sent to find out, so a peer
- * that has vanished is not noticed. */
+/* Whether the connection is open and has nothing to read. Nothing is sent to test this. So if the
+ * peer has vanished without closing, the connection still counts as open. */
 bool upstream_conn_is_quiet(struct upstream_conn *c);
 int upstream_conn_recv(struct upstream_conn *c, void *p, size_t len, size_t *got,
                        uint64_t deadline_ns, struct err *err) MUST_CHECK;
@@ -103,7 +103,7 @@ struct mover {
     struct reader *from; /* NULL when only pending bytes are sent */
     int to;
     uint64_t timeout_ms; /* the longest time without progress */
-    bool watch;          /* return ERR_AGAIN when bytes can be read from `to` */
+    bool watch;          /* return ERR_AGAIN when `to` has bytes to read, such as an early answer */
     bool reader_failed;  /* the error came from the reader */
     bool no_sendfile;
     struct str pending; /* sent first; the caller may set it only when it is empty */
@@ -114,9 +114,9 @@ struct mover {
 
 void mover_init(struct mover *m, struct reader *from, int to, uint64_t timeout_ms);
 void mover_release(struct mover *m);
-/* Sends some bytes: pending bytes, or bytes in the pipe, or else at most `max` bytes from the
- * reader. *moved = 0: the reader has ended. The function returns ERR_AGAIN only with `watch`, and
- * then nothing was sent. */
+/* Sends some bytes: pending bytes if there are any, otherwise bytes in the pipe, otherwise at most
+ * `max` bytes from the reader. *moved = 0: the reader has ended. ERR_AGAIN (only with `watch`):
+ * `to` has bytes to read, and nothing was sent. */
 int mover_step(struct mover *m, uint64_t max, uint64_t *moved, struct err *err) MUST_CHECK;
 
 /* --- the exchange --- */
@@ -143,19 +143,19 @@ struct exchange {
     int failed;        /* the first error of the body; later reads return it again */
     size_t start, end; /* the bytes in `in` that were not used yet */
     struct http_head head;
-    /* The head stays at the front, and bytes of the body are buffered behind it. */
+    /* The head stays at the beginning of the buffer, and bytes of the body follow it. */
     char in[HTTP_MAX_HEAD + 8 * KIB];
 };
 
-/* Makes an exchange on this connection. The exchange's memory is that of the connection's last
- * exchange, if there was one, and goes back to the connection when the exchange is closed. */
+/* Makes an exchange on this connection. It uses the memory of the connection's last exchange, if
+ * there was one. When the exchange is closed, the connection keeps the memory for the next one. */
 struct exchange *exchange_new(struct upstream *u, struct upstream_conn *c, bool to_head);
 /* Reads until the final head is complete. */
 int exchange_read_head(struct exchange *e, uint64_t deadline_ns, struct err *err) MUST_CHECK;
 /* Reads the bytes that have arrived, without waiting. */
 int exchange_look(struct exchange *e, struct err *err) MUST_CHECK;
 /* Waits until 100-continue or the final head has arrived, or until UPSTREAM_CONTINUE_MS have
- * passed, which is no error. */
+ * passed, which is not an error. */
 int exchange_await_continue(struct exchange *e, struct err *err) MUST_CHECK;
 
 #endif

@@ -1,7 +1,7 @@
 /* Moves bytes from a reader to a plain socket: by sendfile from a file, by splice through a pipe
- * from a socket, otherwise by a copy. Only while all goes well do the bytes bypass the reader. When
- * the file is shorter than it was, or the source has ended or failed, reader_read() is called,
- * which returns the right error. */
+ * from a socket, otherwise by a copy. In the first two cases the bytes bypass the reader. If
+ * something goes wrong there, because the file has become shorter, or the source has ended or
+ * failed, reader_read() is called, which returns the right error. */
 #include "http/upstream_int.h"
 #include "base/clock.h"
 #include "os/file.h"
@@ -140,7 +140,7 @@ static int mover_send_file(struct mover *m, struct file_range range, uint64_t ma
     ssize_t n = sendfile(m->to, range.fd, &range.offset, size_min(len, SENDFILE_MAX));
 
     if (n == 0 || (n < 0 && (errno == EINVAL || errno == ENOSYS || errno == EIO))) {
-        /* The file is shorter than it was, unreadable, or unfit for sendfile. */
+        /* The file has become shorter, cannot be read, or does not support sendfile. */
         m->no_sendfile = true;
         return 0;
     }

@@ -1,4 +1,4 @@
-/* The pool of an upstream's connections: it decides which caller may open a connection, which idle
+/* The pool of an upstream's connections. It decides which caller may open a connection, which idle
  * connection is reused, and whether the peer is up. */
 #include "http/upstream_int.h"
 #include "base/clock.h"
@@ -11,8 +11,8 @@ static uint64_t upstream_or_default(uint64_t value, uint64_t otherwise)
     return value ? value : otherwise;
 }
 
-/* Takes host and port from the URL, and makes the value of the Host header, which leaves out a
- * default port (RFC 9110 section 7.2). */
+/* Reads host and port from the URL, and makes the value of the Host header, which omits a default
+ * port (RFC 9110 section 7.2). */
 static int set_endpoint(struct upstream *u, struct str text, bool *https, struct err *err)
 {
     struct url url;
@@ -130,7 +130,7 @@ bool upstream_is_up(struct upstream *u)
 }
 
 /* Whether a caller may use the upstream. While the upstream is down, only one caller per
- * UPSTREAM_PROBE_MS may. */
+ * UPSTREAM_PROBE_MS may use it. */
 static bool upstream_admits(struct upstream *u)
 {
     uint64_t now = clock_mono_ns();
@@ -154,8 +154,8 @@ static struct upstream_conn *take_idle(struct upstream *u)
 
 enum choice { USE_IDLE, USE_NEW, REFUSED, NO_ROOM };
 
-/* Sets *conn to an idle connection, or permits the caller to open a new one. Waits until the
- * deadline when all connections are in use. */
+/* Sets *conn to an idle connection, or allows the caller to open a new one. When all connections
+ * are in use, waits for one until the deadline. */
 static enum choice upstream_choose(struct upstream *u, bool fresh, uint64_t deadline,
                                    struct upstream_conn **conn, struct list *dead)
 {

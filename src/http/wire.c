@@ -1,7 +1,10 @@
 /* Parses request and response heads by RFC 9112, strictly and in one pass. A head is parsed only
- * when all of it has arrived. Finding its end costs nothing in the usual case, in which the bytes
- * received end in an empty line. Otherwise each byte is searched only once, however many calls
- * there are, because *seen counts the bytes that were searched. */
+ * when all of it has arrived.
+ *
+ * To find the end of the head, the parser first checks whether the bytes received end in an empty
+ * line, which is the usual case and costs nothing. Otherwise it searches for the empty line. Each
+ * byte is searched only once, however many calls there are, because *seen counts the bytes that
+ * were searched. */
 #include "http/wire_int.h"
 #include "base/bytes.h"
 
@@ -54,8 +57,8 @@ static const bool host_char[256] = {
 
 #define EACH_BYTE(c) (UINT64_C(0x0101010101010101) * (c))
 
-/* Returns a word with the high bit set in each byte of `x` that is below `n` (at most 128). Higher
- * bytes than the lowest such byte may be marked wrongly. */
+/* Returns a word in which the high bit of each byte is set if that byte of `x` is below `n` (at
+ * most 128). Only the lowest such byte is certain; the bits of higher bytes may be wrong. */
 static inline uint64_t bytes_below(uint64_t x, unsigned n)
 {
     return (x - EACH_BYTE(n)) & ~x & EACH_BYTE(0x80);
@@ -109,9 +112,9 @@ bool http_field_is_valid(struct str name, struct str value)
     return p == end;
 }
 
-/* Looks for the empty line that ends the head, from *seen on. 0: found. ERR_AGAIN: more bytes are
- * needed. A bare LF is an error here already, and so are bytes that are not HTTP, such as TLS sent
- * to a plain port, so that their sender gets an answer instead of waiting in vain. */
+/* Searches for the empty line that ends the head, from *seen on. 0: found. ERR_AGAIN: more bytes
+ * are needed. A bare LF is an error, and so are bytes that are not HTTP, such as TLS sent to a
+ * plain port. So their sender gets an answer at once instead of waiting in vain. */
 static int find_end(struct str in, size_t *seen, struct err *err)
 {
     if (in.len >= 4 && memcmp(in.p + in.len - 4, "\r\n\r\n", 4) == 0)
@@ -385,7 +388,7 @@ static int parse_status_line(struct parse *s, struct err *err)
         status > 599 || (p[4] != ' ' && p[4] != '\r'))
         return err_set(err, ERR_PARSE, "malformed status line");
     s->head->status = (int)status;
-    p += 4 + (p[4] == ' '); /* a peer that sends no reason often omits the blank too */
+    p += 4 + (p[4] == ' '); /* a peer that sends no reason often omits the blank before it too */
     const char *reason = p;
     while ((p = scan(p, s->end, 0x20, false)) < s->end && *p == '\t')
         p++;
@@ -426,7 +429,7 @@ int http_parse_response(struct http_head *out, struct str in, size_t *seen, stru
     rc = parse_status_line(&s, err);
     if (rc == 0)
         rc = fields(&s, in, err);
-    /* As an error of a response, each of these means a malformed response. */
+    /* In a response, both of these errors mean that the response is malformed. */
     if (rc == ERR_VERSION || rc == ERR_UNSUPPORTED)
         rc = err_wrap(err, ERR_PARSE, "the response");
     return rc;

@@ -63,8 +63,9 @@ struct str http_header(const struct http_head *head, const char *name);
 struct str http_header_among(const struct http_header *headers, size_t count, const char *name);
 const struct http_header *http_header_next(const struct http_head *head, const char *name,
                                            const struct http_header *after);
-/* Whether a header may be sent: its name is a token, and its value has no control character but
- * tabs, so that it cannot end its line (RFC 9110 sections 5.1 and 5.5). */
+/* Whether a header may be sent: its name must be a token, and its value must have no control
+ * characters except tabs. So the value cannot end the header's line (RFC 9110 sections 5.1 and
+ * 5.5). */
 bool http_field_is_valid(struct str name, struct str value);
 
 /* Whether `token` is in a comma-separated list such as Connection or Accept-Encoding. */
@@ -103,10 +104,12 @@ int url_decode(struct buf *out, struct str in, bool plus_is_space) MUST_CHECK;
 /* Appends `in`, and percent-encodes all but unreserved characters (RFC 3986). With keep_slash, '/'
  * is not encoded either. */
 void url_encode(struct buf *out, struct str in, bool keep_slash);
-/* Takes the next name[=value] off a query; both stay encoded. Returns false at the end. */
+/* Removes the next name[=value] from the front of a query; both stay encoded. Returns false at the
+ * end. */
 bool url_query_next(struct str *rest, struct str *name, struct str *value);
-/* Takes the next pair off a record that is stored in the form of a query, and sets *out to its
- * decoded value in the arena. ERR_CORRUPT: the next pair does not have that name. */
+/* Removes the next pair from the front of a record that is stored in the form of a query, and sets
+ * *out to the pair's decoded value in the arena. ERR_CORRUPT: the next pair does not have that
+ * name. */
 int url_query_take(struct str *rest, struct arena *a, const char *name, struct str *out) MUST_CHECK;
 
 struct url {
@@ -118,7 +121,8 @@ struct url {
 int url_parse(struct url *out, struct str in, struct err *err) MUST_CHECK;
 /* Whether both URLs have the same scheme, host and port (RFC 6454). False when one is malformed. */
 bool url_same_origin(struct str a, struct str b);
-/* The port of a URL of http or https, given or not. */
+/* The port of a URL with the scheme http or https: the port in the URL, or otherwise the default
+ * port. */
 uint16_t url_port(const struct url *u);
 
 #endif
