@@ -1,9 +1,10 @@
-/* The configuration: an immutable snapshot that has the value of every key, and where each value
- * came from. docs/config.md, which is generated from the table in keys.c, lists the keys. Values
- * come from four layers, each of which overrides the one before: built-in defaults, the YAML file,
- * the environment, flags. Every wrong value is reported as a problem, one line each; when there is
- * a problem, no snapshot is made. A snapshot never changes, so any thread may read a snapshot that
- * it holds a reference to. Reloading makes a new snapshot, in which keys that cannot change while
+/* The configuration: an immutable snapshot that has the value of every key, and the origin of each
+ * value. docs/config.md, which is generated from the table in keys.c, lists the keys.
+ *
+ * Values come from four layers, each of which overrides the one before: built-in defaults, the YAML
+ * file, the environment, flags. Every wrong value is reported as a problem, one line each; if there
+ * is a problem, no snapshot is made. A snapshot never changes, so any thread may read a snapshot to
+ * which it has a reference. A reload makes a new snapshot, in which keys that cannot change while
  * weir runs keep their old values. */
 #ifndef CONF_CONF_H
 #define CONF_CONF_H
@@ -51,7 +52,7 @@ struct conf_storage {
 };
 
 struct conf_forge {
-    const char *host; /* as the file has it */
+    const char *host; /* as it is written in the file */
     const char *kind; /* "github", "gitlab", "gitea", or "" for github.com */
     const char *api, *git, *bucket;
     const char *token;      /* one token, or several with commas between them */
@@ -128,7 +129,8 @@ struct conf {
     } kv;
     struct {
         uint64_t memory, disk; /* bytes of the caches of tree nodes */
-        const char *space;     /* where namespaces of new repositories begin; "": not set */
+        /* Beginning of the storage namespaces that weir proposes; "": no proposal. */
+        const char *space;
         uint64_t drop_again_ms;
         uint64_t gc_grace_ms, gc_day_ms;
         uint64_t gc_every_ms;        /* 0: no collection begins by itself */
@@ -145,7 +147,7 @@ struct conf {
         const char *ca;
     } archive;
     struct {
-        uint64_t threshold; /* objects of a shard beyond which it is split */
+        uint64_t threshold; /* a shard with more objects than this is split */
         bool automatic;     /* shards are split and merged without a command */
     } shard;
     struct {
@@ -171,7 +173,7 @@ struct conf {
     VEC(struct conf_user) users;
     VEC(struct conf_forge) forges;
 
-    /* Private to conf/. */
+    /* Only conf/ uses the members below. */
     uint64_t groups_digest; /* hash of the text of the groups storages, users and forges */
     atomic_int refs;
     struct arena arena;
@@ -194,7 +196,7 @@ struct conf_input {
     size_t flag_count;
 };
 
-/* Loads all layers. ERR_INVALID: *problems has one line ("file:line: key: what is wrong") for each
+/* Loads all layers. ERR_INVALID: *problems has a line ("file:line: key: what is wrong") for each
  * problem, at most CONF_MAX_PROBLEMS. */
 int conf_load(struct conf **out, const struct conf_input *in, struct buf *problems) MUST_CHECK;
 
@@ -203,17 +205,18 @@ int conf_load_text(struct conf **out, const char *file, struct str text,
                    struct buf *problems) MUST_CHECK;
 
 struct conf *conf_ref(struct conf *c);
-/* Drops a reference; `c` may be NULL. Dropping the last reference overwrites the secrets. */
+/* Drops a reference; `c` may be NULL. When the last reference is dropped, the secrets are
+ * overwritten. */
 void conf_unref(struct conf *c);
 
-/* Prepares a reload: keys that cannot change while weir runs keep their old values. Each such key
- * whose value differs gets the value of `old` in `next`, which is not shared yet. The names of
- * these keys are appended to *kept, separated by commas. */
+/* Prepares a reload. Keys that cannot change while weir runs must keep their old values. If the
+ * value of such a key differs, `next`, which is not shared yet, gets the value of `old`. The names
+ * of these keys are appended to *kept, separated by commas. */
 void conf_keep_fixed(struct conf *next, const struct conf *old, struct buf *kept);
 
-/* Returns the path of the configuration file: the file given in `in`, else $WEIR_CONFIG, else
- * ./weir.yaml or /etc/weir/weir.yaml if it exists, else NULL. The path is borrowed from the input.
- */
+/* Returns the path of the configuration file. It is the file given in `in`, or else $WEIR_CONFIG,
+ * or else ./weir.yaml or /etc/weir/weir.yaml if it exists, or else NULL. The path is borrowed from
+ * the input. */
 const char *conf_find_file(const struct conf_input *in);
 
 /* --- showing --- */
@@ -221,7 +224,7 @@ const char *conf_find_file(const struct conf_input *in);
 /* Returns the path of the file that was read, or "". */
 const char *conf_file(const struct conf *c);
 
-/* Appends the value as a person would write it; secrets are masked. */
+/* Appends the value in the notation of the configuration file; secrets are masked. */
 void conf_value_text(const struct conf *c, const struct conf_key *key, struct buf *out);
 
 /* Appends where the value came from: "default", "weir.yaml:12", "environment WEIR_LOG_LEVEL" or

@@ -14,12 +14,12 @@ struct credentials {
     char secret_key[CREDENTIALS_MAX + 1];
 };
 
-/* Finds the keys of the configuration, or else the keys in the data folder. ERR_NOT_FOUND: neither
- * has keys. */
+/* Finds the administrator's keys: those of the configuration, or else those in the data folder.
+ * ERR_NOT_FOUND: neither has keys. */
 int credentials_find(struct credentials *out, const struct conf *conf, struct err *err) MUST_CHECK;
 /* Makes new random keys. */
 void credentials_make(struct credentials *out);
-/* Writes the keys to the file, unless the file holds them already. */
+/* Writes the keys to the file, unless the file has the same keys already. */
 int credentials_keep(const struct credentials *c, const char *data, struct err *err) MUST_CHECK;
 /* Appends the value of the Authorization header for these keys, "Basic ...". */
 void credentials_basic(struct buf *out, const struct credentials *c);

@@ -134,7 +134,8 @@ static const struct field forge_fields[] = {
 
 static const struct {
     const char
-        *prefix; /* the documentation shows NAME, USER and HOST as they are, as placeholders */
+        /* In the documentation these are the placeholders NAME, USER and HOST, unchanged. */
+        *prefix;
     const struct field *fields;
     size_t count;
 } documented[] = {
@@ -144,7 +145,7 @@ static const struct {
     {"forges.HOST.", forge_fields, ARRAY_SIZE(forge_fields)},
 };
 
-/* The entry and the field that a value belongs to. */
+/* The entry and the field to which a value belongs. */
 struct place {
     const struct field *fields;
     size_t count;
@@ -217,7 +218,7 @@ static struct conf_forge *forge_of(struct conf *c, struct str host, size_t line)
     return vec_last(&c->forges);
 }
 
-/* Cuts "name.field" at the last '.', because names of users and hosts may contain dots. */
+/* Splits "name.field" at the last '.', because names of users and hosts may contain dots. */
 static bool cut_field(struct str text, struct str *name, struct str *field)
 {
     for (size_t i = text.len; i-- > 0;)

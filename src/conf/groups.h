@@ -7,7 +7,7 @@
 
 struct conf_problems;
 
-/* A place in the configuration file, and where problems there are reported. */
+/* A place in the configuration file, and the list to which problems at that place are added. */
 struct conf_where {
     const char *file;
     size_t line;
@@ -18,8 +18,8 @@ struct conf_where {
 /* Sets the value if the key belongs to storages, users or forges, and returns whether it does. A
  * wrong value is reported as a problem. */
 bool conf_group_value(struct conf *c, const struct conf_where *w, struct str value);
-/* Reports fields that are missing or contradict each other. The function uses only file and
- * problems of `w`. */
+/* Reports fields that are missing or contradict each other. Of `w`, only the file and the problems
+ * are used. */
 void conf_groups_check(struct conf *c, const struct conf_where *w);
 /* Overwrites the secrets of storages, users and forges. Call this before the arena is released. */
 void conf_groups_release(struct conf *c);

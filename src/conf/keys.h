@@ -31,7 +31,7 @@ struct conf_key {
     const char *fallback; /* the built-in default, as text */
     /* Bounds of a number, or of a string's length in characters. For a string, max 0 means 4096. */
     uint64_t min, max;
-    const char *unit; /* the things that a number counts, such as "buckets"; NULL: none */
+    const char *unit; /* the noun for what a number counts, such as "buckets"; NULL: none */
     const char *const *choices;
     unsigned flags;
     const char *doc; /* one line, a full sentence, shown to users */

@@ -80,8 +80,8 @@ struct conf *conf_ref(struct conf *c)
     return c;
 }
 
-/* Overwrites the secret value of key number `i`, which is stored twice: in its field, and in its
- * origin as the user wrote it. A default is not secret, and its text is a literal. */
+/* Overwrites the secret value of key number `i`. The value is stored twice: in its field, and in
+ * its origin as the user wrote it. (A default is not a secret, and its text is a literal.) */
 static void conf_wipe_secret(struct conf *c, size_t i)
 {
     char *value = *(char **)((char *)c + conf_keys[i].offset);
@@ -241,9 +241,9 @@ static void layer_text(struct load *l, struct str text)
 
 /* --- the environment --- */
 
-/* Reports a variable whose name is nearly that of a key, because it is probably a typing mistake.
- * Other variables may have another purpose (Kubernetes sets WEIR_SERVICE_HOST and the like for a
- * service called weir). */
+/* Reports a variable whose name is similar to that of a key, because it is probably a typing
+ * mistake. Other variables are not reported, because they may have another purpose: Kubernetes sets
+ * WEIR_SERVICE_HOST and the like for a service called weir. */
 static void check_near_variable(struct load *l, struct str name)
 {
     struct buf env = BUF_INIT(256);

@@ -4,9 +4,9 @@
 
 #include "base/str.h"
 
-/* Start with NEAREST_INIT(typed), offer every known name, then read `best`. A name is near when it
- * differs from `typed` in one letter, or in at most a third as many letters as `typed` has. `best`
- * is NULL when no name is near. */
+/* How to use it: start with NEAREST_INIT(typed), offer every known name, then read `best`. A name
+ * is near if it differs from `typed` in one letter, or in at most a third as many letters as
+ * `typed` has. `best` is NULL when no name is near. */
 struct nearest {
     struct str typed;
     const char *best; /* borrowed from the names that were offered */

@@ -1,5 +1,5 @@
-/* Converts one value from text to its field in struct conf, by the key's type, and back to a text
- * that may be shown. */
+/* Converts the text of a value to its field in struct conf, by the type of the key, and back to a
+ * text that may be shown. */
 #include "conf/conf_int.h"
 #include "base/clock.h"
 #include "os/sock.h"
@@ -108,7 +108,7 @@ static int conf_parse_database(void *field, struct conf *c, const struct conf_ke
     struct conf_key plain = *key;
     uint64_t number;
 
-    plain.max = 0; /* because key->max bounds the number, not the length of the text */
+    plain.max = 0; /* key->max bounds the number and not the length of the text */
     if (str_u64(text, &number) < 0)
         return parse_url(field, c, &plain, text);
     if (number > key->max)
@@ -190,7 +190,8 @@ void conf_key_allowed(const struct conf_key *key, struct buf *out)
     } else if (key->type == CONF_STRING && key->max) {
         buf_appendf(out, " of %ju to %ju characters", (uintmax_t)key->min, (uintmax_t)key->max);
     } else if (type->number || key->type == CONF_DATABASE) {
-        /* Sizes and durations have examples, behind which the bounds need a comma. */
+        /* The text for sizes and durations ends with examples, so the bounds need a comma before
+         * them. */
         bool examples = key->type == CONF_SIZE || key->type == CONF_DURATION;
         buf_append_z(out, examples ? ", from " : " from ");
         append_number(out, key->type, key->min);
@@ -205,8 +206,8 @@ void conf_key_allowed(const struct conf_key *key, struct buf *out)
     }
 }
 
-/* Appends a URL, and writes user:password@ in it as user:***@. The function also masks a text that
- * is not quite a URL, because masking too much is better than showing a password. */
+/* Appends a URL, with *** in the place of the password in user:password@. Also masks a text that is
+ * not exactly a URL, because masking too much is better than showing a password. */
 static void mask_login(struct str text, struct buf *out)
 {
     ptrdiff_t scheme = str_find(text, STR("://"));

@@ -1,6 +1,6 @@
 /* Reads the YAML file and passes each value with its dotted name to a function. Only the YAML that
  * a configuration needs is accepted: one document of nested maps with scalars. YAML that two
- * readers could understand differently is refused. */
+ * programs could understand differently is refused. */
 #include "conf/conf_int.h"
 
 #include <yaml.h>
@@ -40,7 +40,7 @@ static event_fn *const handlers[] = {
     [YAML_MAPPING_END_EVENT] = on_map_end,
 };
 
-/* Reports a problem after which the walk cannot go on. */
+/* Reports a problem after which the file cannot be read any further. */
 static void walk_refuse(struct walk *w, size_t line, const char *what)
 {
     conf_problem(w->problems, "%s:%zu: %s", w->file, line, what);
@@ -122,7 +122,7 @@ static bool refuse_marks(struct walk *w, const yaml_event_t *e, const yaml_char_
     return anchor || tag;
 }
 
-/* Cuts `name` back to the name of the innermost open map. The next scalar is a key of that map. */
+/* Shortens `name` to the name of the innermost open map. The next scalar is a key of that map. */
 static void back_to_map(struct walk *w)
 {
     w->name.len = w->depth ? w->levels[w->depth - 1].name_len : 0;
