@@ -97,7 +97,7 @@ int api_client_exchange(struct api_client *r, const char *path, struct client_re
     request->headers = headers;
     request->header_count = 0;
     bool wants = str_starts(str_z(path), STR("/api/")) || str_eq(str_z(path), STR("/readyz"));
-    if (r->authorization.len && wants) /* with keys, /readyz answers in more detail */
+    if (r->authorization.len && wants) /* with keys, the answer of /readyz has more details */
         headers[request->header_count++] =
             (struct http_header){STR("Authorization"), buf_str(&r->authorization)};
     if (type)
@@ -106,7 +106,7 @@ int api_client_exchange(struct api_client *r, const char *path, struct client_re
     return code < 0 ? err_wrap(err, code, "no answer from the API at %s", r->url) : 0;
 }
 
-/* Gathers the body of an answer that is an error, as client_call() would. */
+/* Collects the body of an error answer in memory, as client_call() would. */
 static int api_client_gather(struct api_client *r, struct client_stream *s,
                              struct client_response *head, struct err *err)
 {
@@ -192,7 +192,7 @@ int api_client_error(const struct api_client *r, const struct client_response *r
     json_t *object = NULL;
     struct str message = STR_EMPTY;
 
-    /* The calls of the lake have lakeFS's form of an error, which is the message alone. */
+    /* An error of the lake's calls has lakeFS's form: only a message. */
     if (json_read(&object, response->body, NULL) == 0)
         message = json_get_str(json_object_get(object, "error"), "message",
                                json_get_str(object, "message", STR_EMPTY));

@@ -38,7 +38,7 @@ const struct command *command_find(const struct command_table *table, struct str
     return NULL;
 }
 
-/* Whether the word begins the names of several commands. */
+/* Whether the names of several commands begin with the word. */
 static bool is_group(const struct command_table *table, struct str word)
 {
     for (size_t i = 0; i < table->count; i++)
@@ -64,7 +64,7 @@ static bool is_help(const char *word)
     return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
 }
 
-/* Shows the commands of a group, whose name was given alone or with --help. */
+/* Shows the commands of a group, when its name was typed alone or with --help. */
 static int show_group(const struct command_table *table, struct str group, const char *next)
 {
     bool asked = next && is_help(next);
@@ -75,8 +75,9 @@ static int show_group(const struct command_table *table, struct str group, const
     return asked ? EXIT_DONE : EXIT_USAGE;
 }
 
-/* Finds the command whose name argv begins with. *words is the number of words in the name. If
- * there is no such command, prints a message, sets *status to the exit status and returns NULL. */
+/* Finds the command whose name is at the beginning of argv. *words is the number of words in the
+ * name. If there is no such command, prints a message, sets *status to the exit status and returns
+ * NULL. */
 static const struct command *find_in_argv(const struct command_table *table, int argc, char **argv,
                                           int *words, int *status)
 {
@@ -159,14 +160,14 @@ static int check_choices(const struct command *c, const struct flag *flag, const
     return status;
 }
 
-/* The words behind the command's name, and the index of the word that is parsed now. */
+/* The words after the command's name, and the index of the word that is parsed now. */
 struct words {
     char **items;
     int count, at;
 };
 
-/* Adds a flag. `joined` is the flag's value if it stands in the same word, as in --name=VALUE;
- * NULL: the value is the next word. */
+/* Adds a flag. `joined` is the flag's value if it is in the same word, as in --name=VALUE; NULL:
+ * the value is the next word. */
 static int invocation_add_flag(struct invocation *inv, const struct flag *flag, const char *joined,
                                struct words *w)
 {

@@ -5,12 +5,12 @@
  *     weir COMMAND [FLAGS] [ARGUMENTS]
  *
  * Flags are --name, --name=VALUE or --name VALUE; some are also a letter, -m VALUE. They may come
- * anywhere after the command's name; "--" ends them. Commands that load the configuration take
- * --config FILE and --KEY VALUE for every key.
+ * anywhere after the command's name; after "--" no word is a flag. Commands that load the
+ * configuration also accept --config FILE, and --KEY VALUE for every key.
  *
- * The exit status is 0 for success, 1 for failure, and 2 when the command or the configuration was
- * wrong and nothing was begun. `weir serve` ends with 3 when a disk has failed and a new start may
- * help. */
+ * The exit status is 0 for success, 1 for failure, and 2 when the command line or the configuration
+ * was wrong and nothing was done. `weir serve` ends with 3 when a disk has failed and starting weir
+ * again may help. */
 #ifndef COMMAND_COMMAND_H
 #define COMMAND_COMMAND_H
 

@@ -30,7 +30,7 @@ void help_paragraphs(FILE *out, const char *text, int width);
 /* Writes the usage of a command, such as "weir serve [FLAGS]". */
 void help_usage(const struct command *c, FILE *out);
 
-/* Appends a flag as it is typed, with its value: "--only gateway,worker". */
+/* Appends a flag with its value as a user types it: "--only gateway,worker". */
 void help_flag_name(struct buf *out, const struct flag *flag);
 
 #endif

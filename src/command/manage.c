@@ -40,7 +40,7 @@ int manage(struct invocation *inv, const struct manage_call *call)
     }
     if (code < 0 && *err.text)
         manage_complain(inv, call, &err);
-    if (code < 0) /* an error of the command line is found before the first call */
+    if (code < 0) /* ERR_INVALID before the first request is an error of the command line */
         status = code == ERR_INVALID && !remote.called ? EXIT_USAGE : EXIT_FAILED;
     if ((code == 0 || table.cells.len) && shows) {
         if (invocation_flag(inv, "json"))
@@ -53,8 +53,8 @@ int manage(struct invocation *inv, const struct manage_call *call)
     return status;
 }
 
-/* Returns the call's path with arguments in place of "{0}" and the like, and values of flags in
- * place of "{flag}". */
+/* Returns the call's path, with the arguments in the place of "{0}" and so on, and the values of
+ * flags in the place of "{flag}". */
 static const char *manage_call_path(struct api_client *r, const struct invocation *inv,
                                     const char *path)
 {
@@ -96,8 +96,8 @@ int manage_send(struct api_client *r, const struct invocation *inv, const struct
     return code;
 }
 
-/* Gets the page that begins at *next and adds its items to `all`. Sets *next to where the next page
- * begins, or to "" after the last page. */
+/* Gets the page that begins at *next and adds its items to `all`. Sets *next to the beginning of
+ * the next page, or to "" after the last page. */
 static int pages_add(struct api_client *r, const struct manage_list *list, json_t *all,
                      const char **next, struct err *err)
 {
@@ -113,7 +113,7 @@ static int pages_add(struct api_client *r, const struct manage_list *list, json_
     if (code < 0)
         return code;
     const json_t *items = json_object_get(answer, list->name);
-    /* The lists of the lake have lakeFS's form. */
+    /* Lists of the lake have lakeFS's form, with another name for the next page. */
     struct str offset =
         json_get_str(json_object_get(answer, "pagination"), "next_offset", STR_EMPTY);
     *next = arena_z(&r->arena, json_get_str(answer, "next", offset));

@@ -1,4 +1,4 @@
-/* The kit of commands that manage a running weir. A command is one call to the API (struct
+/* Helpers for commands that manage a running weir. A command is one call to the API (struct
  * manage_call), whose answer is shown as a table, or as JSON with --json. A command that needs
  * several calls has a function `run`, which makes the calls with the functions below. */
 #ifndef COMMAND_MANAGE_H
@@ -15,8 +15,8 @@ struct manage_hint {
 /* A call to the API, and the parts of its answer that are shown. */
 struct manage_call {
     const char *method;
-    /* Such as "/api/v1/users/{0}/keys/{remove}". The first argument replaces {0}, and the value of
-     * the flag --remove replaces {remove}; both are percent-encoded. */
+    /* Path of the call, such as "/api/v1/users/{0}/keys/{remove}". The first argument replaces {0},
+     * and the value of the flag --remove replaces {remove}; both are percent-encoded. */
     const char *path;
     const struct output_column *columns;
     size_t column_count; /* 0: nothing is shown */
@@ -40,9 +40,9 @@ struct manage_call {
 /* Sets `columns` and `column_count` in the initializer of a call. */
 #define MANAGE_COLUMNS(list) .columns = (list), .column_count = ARRAY_SIZE(list)
 
-/* Runs a command: loads the configuration, makes the call, prints the table, or JSON with --json,
- * and returns the exit status: EXIT_USAGE for ERR_INVALID before the first call. With --watch no
- * table is printed, because progress was shown already. */
+/* Runs a command: loads the configuration, makes the call, and prints the answer as a table, or as
+ * JSON with --json. Returns the exit status, which is EXIT_USAGE for ERR_INVALID before the first
+ * request. With --watch no table is printed, because the progress was shown already. */
 int manage(struct invocation *inv, const struct manage_call *call);
 
 /* Makes one of the several calls of a command, and adds the rows of the answer to the table. */
@@ -57,7 +57,7 @@ int manage_send(struct api_client *r, const struct invocation *inv, const struct
 struct manage_list {
     const char *path; /* such as "/api/v1/buckets?storage=local" */
     const char *name; /* the member of the answer with the items, such as "buckets" */
-    /* Where to begin: a `next` that the API returned; NULL: at the first item. */
+    /* Where to begin: a value of `next` that the API has returned; NULL: at the first item. */
     const char *after;
     size_t max; /* the most items to read; 0: all */
     bool more;  /* set by manage_pages(): there are items beyond `max` */
@@ -81,13 +81,13 @@ void manage_poll_wait(void);
 const char *manage_path(struct api_client *r, const char *before, const char *part,
                         const char *after);
 
-/* Adds a row to the table from the members of `object` that the columns name. Strings stay as they
- * are, true and false become yes and no, the strings of an array are joined with commas, and
+/* Adds a row to the table, made of the members of `object` that the columns name. Strings are
+ * unchanged, true and false become yes and no, the strings of an array are joined with commas, and
  * objects and arrays of objects become JSON. */
 void manage_row(struct output *table, const json_t *object);
 
-/* Appends a distance in time from now, such as "in 2m 5s" for 125 seconds or "3h 20m ago" for
- * -12000. */
+/* Appends the time between now and a moment `seconds` from now, such as "in 2m 5s" for 125 seconds
+ * or "3h 20m ago" for -12000. */
 void manage_span(struct buf *out, int64_t seconds);
 
 /* Writes the member `name` with the flag's value when the flag was given. */

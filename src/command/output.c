@@ -132,7 +132,7 @@ static bool cell_is_number(struct str text)
     return ok;
 }
 
-/* Whether a cell of this column is written as it is, and not as a string. */
+/* Whether a cell of this column is written into the JSON unquoted, and not as a string. */
 static bool cell_is_raw(const struct output_column *column, struct str text)
 {
     return (column->number && cell_is_number(text)) || (column->json && cell_is_json(text));

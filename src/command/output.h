@@ -28,9 +28,9 @@ void output_release(struct output *o);
 void output_cell(struct output *o, struct str text); /* the text is copied */
 void output_cellf(struct output *o, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
-/* Prints aligned columns, with the head in bold when `out` is a terminal and NO_COLOR is not set.
- * When there are too many columns for a screen, each row is printed as lines, one for each column.
- */
+/* Prints aligned columns. Their names are in bold when `out` is a terminal and NO_COLOR is not set.
+ * When there are too many columns for a screen, each row is printed as several lines, one for each
+ * column. */
 void output_print(const struct output *o, FILE *out);
 /* Prints an array with an object for each row, and a line break. */
 void output_print_json(const struct output *o, FILE *out);
