@@ -1,4 +1,4 @@
-/* Limits the guessing of keys by token buckets, and reads the keys of HTTP Basic. */
+/* Limits with token buckets how fast keys can be guessed, and reads the keys of HTTP Basic. */
 #include "rest/guesses.h"
 
 #include <openssl/evp.h>
@@ -17,8 +17,9 @@ static _Atomic(uint64_t) *guesses_bucket(struct guesses *g, const struct sock_ad
     return &g->full_at[hash_sip(&g->key, str_n(address, sizeof(address))) % GUESSES_BUCKETS];
 }
 
-/* Takes a token out of a bucket. A bucket that lacks n tokens is full again after n refills, so the
- * time when it is full is its whole state. */
+/* Removes a token from the bucket of the address. One token is added to a bucket in each
+ * GUESSES_REFILL_MS. So the time at which the bucket will be full again also tells how many tokens
+ * it lacks, and no other state is needed. */
 void guesses_count(struct guesses *g, const struct sock_addr *peer, uint64_t now)
 {
     _Atomic(uint64_t) *full_at = guesses_bucket(g, peer);

@@ -1,15 +1,15 @@
 /* Finds the row of a request by matching its path against the rows' paths, segment by segment. */
 #include "rest/rest_int.h"
 
-enum segment_kind { LITERAL, ONE, REST }; /* the more exact a kind is, the smaller is its number */
+enum segment_kind { LITERAL, ONE, REST }; /* a smaller number means a more exact kind */
 
 struct segment {
     enum segment_kind kind;
     struct str text; /* the literal text, or the parameter's name */
 };
 
-/* Moves the next segment from *rest to *out, without its leading slash. Returns false at the end.
- */
+/* Removes the next segment from the front of *rest and sets *out to it, without its leading slash.
+ * Returns false at the end. */
 static bool next_segment(struct str *rest, struct str *out)
 {
     size_t n = 1;
@@ -99,8 +99,9 @@ static int path_fits(const char *pattern, struct str path, struct rest_path *par
     return path.len == 0;
 }
 
-/* Returns a negative number when pattern `a` is preferred to `b`: `a` has the more exact kind of
- * segment at the first place where the kinds differ. 0: neither is preferred. */
+/* Returns a negative number when pattern `a` is preferred to `b`, and 0 when neither is. The
+ * patterns are compared segment by segment. At the first difference in kind, the pattern with the
+ * more exact kind is preferred. */
 static int path_order(const char *a, const char *b)
 {
     struct str x = str_z(a), y = str_z(b);
@@ -112,7 +113,7 @@ static int path_order(const char *a, const char *b)
     return 0;
 }
 
-/* Whether row `a` is preferred to `b`; both take the method. */
+/* Whether row `a` is preferred to `b`; both accept the method. */
 static bool row_wins(const struct rest_row *a, const struct rest_row *b, enum http_method method)
 {
     int order = path_order(a->path, b->path);
@@ -125,8 +126,8 @@ static bool row_takes(const struct rest_row *row, enum http_method method)
     return row->method == method || (row->method == HTTP_GET && method == HTTP_HEAD);
 }
 
-/* Finds the best row for the request in the table, if it is better than *best. *exists is set to
- * true when a row has the path, with any method. */
+/* Finds the best row for the request in the table, if it is preferred to *best. Sets *exists to
+ * true if a row has the path, whatever its method is. */
 static int find_in_table(struct rest_match *best, const struct rest_table *table,
                          struct http_request *req, bool *exists, struct err *err)
 {

@@ -1,7 +1,8 @@
-/* The REST kit: every route of the API is one row, and everything about the route is in its row:
- * who may call it, its parameters, its body, its answer, and the function that runs. The router,
- * the authorisation, the reading and checking of values and the answer all use the row. So do
- * descriptions of the API: docs, tests, an OpenAPI document.
+/* The REST kit. Every route of the API is one row of a table, and everything about the route is in
+ * its row: who may call it, its parameters, its body, its answer, and the function that runs. The
+ * row is used by the router, by the check of the caller, by the code that reads and checks values,
+ * and by the code that writes the answer. It is also used by all descriptions of the API: docs,
+ * tests, an OpenAPI document.
  *
  * A room that has routes includes this header and defines a table of rows. A row and its function:
  *
@@ -20,29 +21,29 @@
  *      .in_path = REST_FIELDS({"name", "The user's name."}),
  *      .answer = REST_FIELDS({"name", "The user's name."})},
  *
- * Values. The function gets a value by the name that the row gives to it. The kit has checked the
- * value's type and limits before, and answers 400 to a request that breaks them. Asking for a name
- * that the row does not describe is a bug and ends the program (rest_text() and its siblings).
+ * Values. The function reads a value by its name in the row. Before that the kit has checked the
+ * value's type and limits, and has answered 400 if the request breaks them. To ask for a name that
+ * the row does not describe is a bug and ends the program (rest_text() and its siblings).
  *
- * Lists. A row with `list` answers {"<list>": [items], "next": "..."}. Every list has pages in the
- * same way: the query parameters are `limit` (how many items) and `after` (the `next` of the page
- * before), and `next` is empty on the last page. The function passes every item to rest_item(),
- * which says whether the item is on the page.
+ * Lists. A row with `list` answers {"<list>": [items], "next": "..."}. Every list has pages. Their
+ * query parameters are `limit` (how many items) and `after` (the `next` of the page before); `next`
+ * is empty on the last page. The function passes every item to rest_item(), which returns whether
+ * the item is on the page.
  *
  * Times are strings such as "2026-01-31T03:00:00.000Z", and "" for no time: rest_time().
  *
- * An error is answered with a JSON object and the HTTP status that a table gives for its code:
+ * An error is answered with a JSON object, and with the HTTP status that a table gives for its
+ * code:
  *     {"error":{"code":"not_found","message":"...","request_id":"..."}}
  *
- * Dialects. weir serves the API of another program beside its own, for the clients of that program.
- * The calls of such a table differ from weir's own calls in who may make them and in the form of
- * errors and of pages; struct rest_dialect says how.
+ * Dialects. In addition to its own API, weir serves the API of another program, for the clients of
+ * that program. The calls of such a table differ from weir's own calls in who may make them and in
+ * the form of errors and pages. struct rest_dialect describes the differences.
  *
  * Streams. A row with `stream_body` reads its body while it arrives, so the body may have any size.
- * A function that sends its answer piece by piece calls rest_take_answer().
+ * A function that sends its answer in pieces calls rest_take_answer().
  *
- * A row's function runs on the thread of its request. Tables and the rows that they point to are
- * constant. */
+ * A row's function runs on the thread of its request. Tables and the rows in them are constant. */
 #ifndef REST_REST_H
 #define REST_REST_H
 
@@ -90,11 +91,11 @@ struct rest_field {
 #define REST_CHOICES(...) ((const char *const[]){__VA_ARGS__, NULL})
 
 enum rest_access {
-    REST_NOT_SAID, /* the row does not say who may call it, which is a bug */
+    REST_NOT_SAID, /* the row has no value here, which is a bug */
     REST_ADMIN,    /* HTTP Basic with an administrator's keys */
     REST_ANYONE,
     REST_TOKEN, /* the row's function checks a token that only this route has */
-    REST_USER,  /* any user; the table's dialect checks who calls */
+    REST_USER,  /* any user; the table's dialect checks the caller */
 };
 
 struct rest_call;
@@ -126,21 +127,21 @@ struct rest_row {
     const struct rest_field *answer; /* members of the answer's JSON object, without `list` */
     const char *list;                /* the member of the answer that is an array of objects */
     const struct rest_field *items;  /* members of each of these objects */
-    /* `next` is a position in the list and not a key. So when the list changes between two pages, a
-     * client may miss items or see them twice. */
+    /* `next` is a position in the list and not a key. So if the list changes between two pages, a
+     * client may miss items or get them twice. */
     bool by_place;
-    /* The function reads one page from its source: it begins behind rest_after(), writes at most
-     * rest_limit() items by rest_row_begin(), and ends with rest_page_end(). */
+    /* The function reads one page from its source: it begins after the key rest_after(), writes at
+     * most rest_limit() items by rest_row_begin(), and ends with rest_page_end(). */
     bool by_source;
     size_t page_usual, page_max; /* items on a page, by default and at most; 0: REST_PAGE_* */
     const char *media;           /* media type of an answer that is not JSON; NULL: JSON */
-    /* The HTTP statuses of success: the usual one (0 means 200; with 204 there is no body), and a
-     * second one that rest_status() may choose. */
+    /* The HTTP statuses of success. The first is used by default (0 means 200; with 204 there is no
+     * body). The function may choose the second with rest_status(). */
     int status, other_status;
     const char *missing; /* the message for ERR_NOT_FOUND; NULL: the error's own text */
     bool quick;          /* the function never waits: it does no I/O and reads no body */
-    /* The route is served even while weir is halted. weir is halted while the coordination store is
-     * not the store that weir knew (coord/installation.h). */
+    /* The route is served even while weir is halted, which is the case while the coordination store
+     * is not the one that weir has used before (coord/installation.h). */
     bool storeless;
     const void *more; /* further facts about the row, for the table's dialect alone; may be NULL */
 };
@@ -149,33 +150,32 @@ enum { REST_PAGE_USUAL = 1000, REST_PAGE_MAX = 10000 };
 
 struct rest_page;
 
-/* The rules for the calls of a table when they are not weir's own calls, but those of another
- * program's API. */
+/* The rules for the calls of a table that belong to another program's API and not to weir's own. */
 struct rest_dialect {
-    /* Finds out who calls, and whether the caller may make the call at all. The function uses only
-     * the head of the request, runs before anything else is read, and may set c->caller. It does
-     * not wait. An error is sent as any other error of the call. */
+    /* Finds out who the caller is, and whether the caller may make the call. The function uses only
+     * the head of the request, and runs before anything else is read. It may set c->caller, and
+     * must not wait. An error is sent like any other error of the call. */
     rest_fn *admit;
     /* Returns the HTTP status for an error code; 0: the status of weir's own calls. */
     int (*status)(int code);
     /* Writes the members of an error's JSON object. */
     void (*write_error)(struct json_out *w, const char *code, const char *message, const char *id);
-    /* The query parameters of every list. The first says behind which key the page begins, the
-     * second how many items it may have. */
+    /* The query parameters of every list: first the key after which the page begins, then the
+     * number of items on the page. */
     const struct rest_field *paging;
     size_t page_usual, page_max; /* items on a page, by default and at most */
     /* Writes the members of a list's answer that tell whether there is another page. */
     void (*write_page)(struct json_out *w, const struct rest_page *page, struct str next);
     size_t body_max; /* the longest JSON body, in bytes */
-    /* A path that begins with this text belongs to the dialect, even if no row has the path. Every
-     * caller, not only an administrator, is told when such a path does not exist. NULL: the dialect
-     * has no such paths. */
+    /* A path that begins with this text belongs to the dialect, even if no row has the path. For
+     * such a path every caller, and not only an administrator, learns that it does not exist. NULL:
+     * the dialect has no such paths. */
     const char *below;
     const char *no_path; /* the message for a path that no row has */
-    /* Requests are read leniently, as many other programs read them: members that the row does not
-     * have are ignored, null means that a member is absent, an absent body is an empty object,
-     * "True" and "1" are true in a query, and a number of items that is out of bounds becomes the
-     * nearest allowed number (0 and less: the usual number). */
+    /* Requests are read as leniently as many other programs do. Members that the row does not have
+     * are ignored. null means that a member is absent. An absent body is an empty object. "True"
+     * and "1" are true in a query. A number of items that is out of bounds becomes the nearest
+     * allowed number (0 and less: the default). */
     bool lenient;
 };
 
@@ -199,8 +199,8 @@ struct rest_page {
     struct str after; /* key of the item before the page; empty: the page is the first */
     size_t skip;      /* for `by_place`: the number of items before the page */
     size_t limit;     /* the most items on the page */
-    /* `offered` counts the items that were passed so far, before the page and on it; `written`
-     * counts only those on the page. */
+    /* `offered` counts the items that the function has passed so far, before the page and on it;
+     * `written` counts only those on the page. */
     size_t offered, written;
     struct str last; /* key of the last item on the page */
     bool more;       /* there is another page */
@@ -232,9 +232,9 @@ struct rest_call {
     struct rest_page page;
 };
 
-/* These return a value of the request by its name. The value was checked as the row says. Strings
- * live as long as the request. A value that the request does not have is empty, 0 or false, or for
- * an INTEGER `usual`. */
+/* These functions return a value of the request by its name. The kit has checked the value. Strings
+ * live as long as the request. If the request does not have the value, the result is empty, 0 or
+ * false, and for an INTEGER the field's `usual`. */
 struct str rest_text(const struct rest_call *c, const char *name);
 const char *rest_text_z(const struct rest_call *c, const char *name); /* NULL: out of memory */
 int64_t rest_integer(const struct rest_call *c, const char *name);
@@ -256,14 +256,14 @@ void rest_status(struct rest_call *c, int status);
 void rest_header(struct rest_call *c, struct str name, struct str value);
 /* Sends `body`, which has the row's media type, as the answer instead of JSON. */
 int rest_send(struct rest_call *c, struct str body) MUST_CHECK;
-/* Begins an answer that the function sends itself: gives the request the status, and the headers
- * that rest_header() added. The function may then add more headers, and sends the body by one of
- * the functions of http/server.h. */
+/* Begins an answer that the function sends itself: sets the request's status, and adds the headers
+ * of rest_header(). The function may then add more headers, and sends the body by one of the
+ * functions of http/server.h. */
 struct http_request *rest_take_answer(struct rest_call *c, int status);
 
 /* Answers with an error status that the table of error codes (rest_send_failure()) does not have.
- * `extra` is an additional header, unless its name is empty. The result of the row's function no
- * longer counts, so that the function may return an error to end its work. */
+ * `extra` is an additional header, unless its name is empty. After this call the result of the
+ * row's function is ignored, so the function may return an error to end its work. */
 int rest_refuse(struct rest_call *c, int status, const char *code, const char *message,
                 struct http_header extra);
 
@@ -275,26 +275,27 @@ void rest_known_i64(struct json_out *w, const char *name, bool known, int64_t va
 
 /* --- lists --- */
 
-/* Passes an item of the list. Returns whether the item is on the page; its JSON object is then
- * open, and rest_item_end() closes it. `key` orders the list: the key of every item is greater, by
- * bytes, than the key of the item before it. In a list with `by_place`, `key` is STR_EMPTY. */
+/* Passes an item of the list. Returns whether the item is on the page. If it is, its JSON object is
+ * open, and rest_item_end() closes it. The items must come in the order of their keys: each `key`
+ * is greater, by bytes, than the one before it. In a list with `by_place`, `key` is STR_EMPTY. */
 bool rest_item(struct rest_call *c, struct str key);
 void rest_item_end(struct rest_call *c);
 /* Like rest_item(), but opens no object: the caller writes the item, or leaves it out. */
 bool rest_takes(struct rest_call *c, struct str key);
-/* Whether the page is full and there is another page. Then passing further items has no effect. */
+/* Whether the page is full and there is another page. If so, passing further items has no
+ * effect. */
 bool rest_full(const struct rest_call *c);
 /* Returns how many items a function should read from a source that can begin at the page: one more
  * than fit on the page, to know whether there is another page. */
 size_t rest_wanted(const struct rest_call *c);
-/* Returns the key behind which the page begins. It is empty for the first page. */
+/* Returns the key after which the page begins. It is empty for the first page. */
 struct str rest_after(const struct rest_call *c);
 /* Returns the number of items before the page, for a list with `by_place`. The caller then does not
  * pass these items to rest_item(). */
 size_t rest_skip(struct rest_call *c);
 /* For a list with `by_source`. rest_limit() returns how many items the page may have.
  * rest_row_begin() opens the JSON object of an item, and rest_item_end() closes it. The function
- * ends with rest_page_end(), by which it says whether there is another page, and behind which key
+ * ends with rest_page_end(); its arguments say whether there is another page, and after which key
  * (`next`) that page begins. */
 size_t rest_limit(const struct rest_call *c);
 void rest_row_begin(struct rest_call *c);
@@ -307,7 +308,7 @@ void rest_list_end(struct rest_call *c);
 enum { REST_PATH_MAX = 8 };
 
 struct rest_path {
-    /* The values are decoded; they live in the request's arena. */
+    /* The parameters of the path. The values are decoded; they live in the request's arena. */
     struct str name[REST_PATH_MAX], value[REST_PATH_MAX];
     size_t count;
 };
@@ -321,13 +322,13 @@ struct rest_match {
 
 /* Finds the row of a request. "{name}" in a row's path matches one segment that is not empty.
  * "{name...}" at the end matches the rest with its slashes, which may be empty. If two rows match,
- * the row with the more exact segments wins. If both are equally exact, a row for HEAD itself wins
- * over a row for GET, which serves HEAD too. ERR_NOT_FOUND: no row has the path. ERR_UNSUPPORTED:
- * rows have the path, but only with other methods. ERR_PARSE: the path has a malformed escape or an
+ * the row with the more exact segments wins. If both are equally exact, a row for HEAD wins over a
+ * row for GET, which also serves HEAD. ERR_NOT_FOUND: no row has the path. ERR_UNSUPPORTED: rows
+ * have the path, but only with other methods. ERR_PARSE: the path has a malformed escape or an
  * escaped NUL. */
 int rest_find(struct rest_match *out, const struct rest_table *tables, size_t count,
               struct http_request *req, struct err *err) MUST_CHECK;
-/* Returns the dialect that a path without a row belongs to; NULL: it is weir's own. */
+/* Returns the dialect to which a path without a row belongs; NULL: it belongs to weir's own API. */
 const struct rest_dialect *rest_dialect_of(const struct rest_table *tables, size_t count,
                                            struct str path);
 /* Appends the methods that rows have for the request's path, such as "GET, POST". */
@@ -338,8 +339,8 @@ void rest_allowed(struct buf *out, const struct rest_table *tables, size_t count
  * caller must have checked row->access, unless the row's table has a dialect. */
 int rest_run(const struct rest_match *match, struct http_request *req) MUST_CHECK;
 
-/* These send an error before rest_run() was called. rest_match_refuse() is like rest_refuse();
- * rest_match_fail() sends the error as if the row's function had returned it. */
+/* These functions send an error before rest_run() is called. rest_match_refuse() is like
+ * rest_refuse(); rest_match_fail() sends the error as if the row's function had returned it. */
 int rest_match_refuse(const struct rest_match *match, struct http_request *req, int status,
                       const char *code, const char *message) MUST_CHECK;
 int rest_match_fail(const struct rest_match *match, struct http_request *req, int code,

@@ -157,8 +157,8 @@ static int failure_send(const struct rest_dialect *d, struct http_request *req, 
         {ERR_UNAVAILABLE, 503, "unavailable"},
         {ERR_OFFLINE, 503, "unavailable"},
         {ERR_STORE, 503, "unavailable"},
-        /* ERR_CLOSED and ERR_TIMEOUT come from the store, which may have made the change all the
-           same. */
+        /* ERR_CLOSED and ERR_TIMEOUT come from the store. The store may have made the change in
+         * spite of the error. */
         {ERR_CLOSED, 503, "unavailable"},
         {ERR_TIMEOUT, 503, "unavailable"},
         {ERR_IN_USE, 409, "in_use"},
@@ -363,8 +363,8 @@ static int rest_answer(struct rest_call *c)
     return failure_send(c->dialect, c->req, code, &err);
 }
 
-/* Prepares the call of the row's function: checks who calls (in a dialect), reads the values and
- * calls row->needs. *from_peer is set to true when the peer closed the connection, or was too slow,
+/* Prepares the call of the row's function: checks the caller (in a dialect), reads the values and
+ * calls row->needs. Sets *from_peer to true if the peer closed the connection, or was too slow,
  * while the body was read. */
 static int rest_prepare(struct rest_call *c, const struct rest_path *path, bool *from_peer,
                         struct err *err)
@@ -397,7 +397,8 @@ int rest_run(const struct rest_match *match, struct http_request *req)
     if (!row->quick && !http_may_block(req))
         return ERR_AGAIN;
     int code = rest_prepare(&c, &match->path, &from_peer, &err);
-    /* The HTTP server handles a peer that closed the connection or is too slow. */
+    /* If the peer closed the connection or was too slow, nothing is sent here; the HTTP server
+     * handles that. */
     if (c.refused)
         code = c.refusal;
     else if (code < 0 && !from_peer && !c.sent)

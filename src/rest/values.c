@@ -59,8 +59,8 @@ static int check_choice(const struct rest_field *f, struct str text, struct err 
     return ERR_INVALID;
 }
 
-/* Refuses a value with a NUL, which would end the value for functions that take C strings, but not
- * for other functions. */
+/* Refuses a value with a NUL. Functions for C strings would take the NUL for the end of the value,
+ * and other functions would not. */
 static int check_nul(const struct rest_field *f, struct str text, struct err *err)
 {
     return str_chr(text, '\0') < 0 ? 0
@@ -116,7 +116,7 @@ static int wrong_type(const struct rest_field *f, struct err *err)
     return err_set(err, ERR_INVALID, "%s must be %s", f->name, kinds[f->type]);
 }
 
-/* Adds a value to a list of strings in the query, where the name comes once for each value. */
+/* Adds a value to a list of strings in the query. Such a list repeats its name for each value. */
 static int add_to_list(struct rest_call *c, struct rest_value *v, struct str text, struct err *err)
 {
     json_t *list = json_object_get(c->lists, v->field->name);
