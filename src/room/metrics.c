@@ -1,4 +1,4 @@
-/* Gathers the numbers of metrics and writes the metrics as text. */
+/* Collects the numbers of metrics and writes the metrics as text. */
 #include "room/metrics.h"
 
 void metric_numbers_add(struct metric_numbers *n, unsigned kind, const void *numbers)

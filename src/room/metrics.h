@@ -1,14 +1,13 @@
-/* Metrics are rows of a table: a name, a help text, and the place of the number. A room defines a
- * table, and for each request for metrics a function of the room adds the structs that the numbers
- * are read from.
+/* Metrics are rows of a table: a name, a help text, and the place of the number in a struct. A room
+ * defines a table. For each request for metrics, a function of the room adds the structs from which
+ * the numbers are read.
  *
  *     enum { FROM_BAKERY };
  *     static const struct metric metrics[] = {
  *         {"weir_bakery_loaves_total", METRIC_COUNTER, "Loaves baked.",
  *          METRIC_ONE(FROM_BAKERY, struct bakery_stats, loaves)},
  *     };
- *     metric_numbers_add(out, FROM_BAKERY, &stats);
- */
+ *     metric_numbers_add(out, FROM_BAKERY, &stats); */
 #ifndef ROOM_METRICS_H
 #define ROOM_METRICS_H
 
@@ -29,8 +28,8 @@ struct metric {
     const char *name;
     enum metric_type type;
     const char *help; /* the help text: one sentence */
-    unsigned kind; /* which struct of numbers the offsets refer to; the owner of the table numbers
-                      its structs */
+    unsigned kind;    /* the struct of numbers to which the offsets refer; the owner of the table
+                       * numbers its structs */
     size_t count;
     const struct metric_series *series;
     unsigned divisor; /* 1000 shows milliseconds as seconds; 0: the number is shown as it is */
@@ -62,7 +61,7 @@ struct metric_numbers {
 void metric_numbers_add(struct metric_numbers *n, unsigned kind, const void *numbers);
 void metric_numbers_add_labelled(struct metric_numbers *n, unsigned kind, const char *label,
                                  struct str value, const void *numbers);
-/* Forgets the sources, for the next table. */
+/* Removes all sources, so that those of the next table can be added. */
 void metric_numbers_reset(struct metric_numbers *n);
 void metric_numbers_release(struct metric_numbers *n);
 

@@ -9,8 +9,8 @@
 #include "route/users.h"
 
 enum {
-    ASKED_MAX = 1000, /* limit on the users whose keys are tried on a storage in one call */
-    TEXT_MAX = 400,   /* bytes of a list of users in a message */
+    ASKED_MAX = 1000, /* most users whose keys are tried on one storage in a call */
+    TEXT_MAX = 400,   /* most bytes of a list of users in a message */
 };
 
 /* The state of a search for owners. */
@@ -86,8 +86,8 @@ static bool owner_is_routed(struct search *s, const struct storage *storage, str
     return (code == 0 || code == ERR_DENIED || code == ERR_BUSY) && at == storage;
 }
 
-/* Asks a storage with the user's keys. If the storage refuses the keys, the user counts as having
- * no such bucket. */
+/* Asks a storage with the user's keys for the bucket. If the storage refuses the keys, the user
+ * counts as having no such bucket. */
 static int ask_as(struct search *s, struct storage *storage, struct str user, struct err *err)
 {
     struct str owner = STR_EMPTY;
@@ -134,7 +134,7 @@ int owners_find(const struct services *services, struct arena *a, const struct o
         code = storage_can(all[i], STORAGE_CREDENTIALS) ? search_remote(&s, all[i], err)
                                                         : search_local(&s, all[i], err);
     }
-    /* Users who only see the bucket are considered only if no user owns it. */
+    /* If no user owns the bucket, the users who see it are used. */
     for (size_t i = 0; i < s.count; i++)
         if (s.list[i].owns || !s.owning)
             s.list[kept++] = s.list[i];

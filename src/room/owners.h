@@ -1,7 +1,7 @@
-/* Finds the user who owns a bucket, for calls that name no user. A local storage knows who owns a
- * bucket. A remote storage is asked with the keys of each user who has keys there whether that user
- * has a bucket of this name. These functions wait for the storages. Strings are in the arena that
- * the caller gives. */
+/* Finds the user who owns a bucket, for calls that name no user. For a bucket on a local storage,
+ * weir knows the owner. A remote storage is asked once with the keys of each user who has keys
+ * there: has this user a bucket of this name? These functions wait for the storages. Strings are in
+ * the arena of the call. */
 #ifndef ROOM_OWNERS_H
 #define ROOM_OWNERS_H
 
@@ -10,7 +10,7 @@
 struct owner {
     struct str user;    /* the user's id */
     struct str storage; /* the storage that the bucket is on */
-    /* False: the user sees the bucket, but the storage does not say who owns it. */
+    /* false: the user sees the bucket, but the storage does not say who owns it */
     bool owns;
 };
 
@@ -23,14 +23,14 @@ struct owners {
 struct owner_of {
     struct str bucket;
     struct str storage; /* search only this storage; empty: all storages */
-    /* For owners_user_id(): the storage whose bucket is chosen if other storages have such a bucket
-     * too. */
+    /* For owners_user_id(): if several storages have such a bucket, the one on this storage is
+     * chosen. */
     struct str prefer;
     bool routed; /* on a remote storage, count only users whose route leads there */
 };
 
 /* Finds all users who have such a bucket. If a storage cannot be asked, the result is an error,
- * because the bucket may be there. */
+ * because the bucket may be on that storage. */
 int owners_find(const struct services *services, struct arena *a, const struct owner_of *of,
                 struct owners *out, struct err *err) MUST_CHECK;
 /* Removes from `of` the users who are not in `with`. */

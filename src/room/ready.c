@@ -51,7 +51,7 @@ static void ready_run_check(void *ctx)
     ready_set_state(c->state, code, &err);
 }
 
-/* Runs all checks at the same time, because with a Redis that hangs each check takes its whole
+/* Runs all checks at the same time. With a Redis that does not answer, each check takes its whole
  * timeout. */
 static void ready_run_checks(struct ready *r, struct ready_state *states)
 {

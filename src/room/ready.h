@@ -1,7 +1,7 @@
-/* Finds out whether every part is ready to serve. /readyz asks this, and anybody may call /readyz
- * at any rate. So a round of checks runs at most once a second, one round at a time, with all its
- * checks in parallel. Callers during a round get the results of the last round, with failures that
- * became known since. */
+/* Finds out whether every part of weir is ready to serve, for /readyz. Anybody may call /readyz, as
+ * often as they like. So a round of checks runs at most once a second, and only one round at a
+ * time; its checks run in parallel. A caller that comes during a round gets the results of the last
+ * round, and failures that became known since then. */
 #ifndef ROOM_READY_H
 #define ROOM_READY_H
 

@@ -1,10 +1,10 @@
 /* A room is a feature of weir beside the gateway, such as replica and swarm. Its code is a folder
- * of src/. The rest of the program knows that folder by one struct room: main.c lists the rooms,
- * and server, worker, API, command line and metrics read the list. No file below main.c names a
- * room. docs/rooms.md says how to add a room.
+ * of src/. The rest of the program uses that folder only through one struct room: main.c lists the
+ * rooms, and server, worker, API, command line and metrics read the list. No file except main.c
+ * names a room. docs/rooms.md says how to add a room.
  *
- * A room keeps no globals. The server makes a zeroed struct of `state_size` bytes for each room of
- * a running weir and hands it to every function of the room as `state`. */
+ * A room keeps no globals. For each room the server makes a zeroed struct of `state_size` bytes,
+ * and passes it to every function of the room as `state`. */
 #ifndef ROOM_ROOM_H
 #define ROOM_ROOM_H
 
@@ -21,8 +21,8 @@
  * rooms in main.c, and the parts of one room in the order of its table. Parts stop in the reverse
  * order of their start. */
 enum room_stage {
-    /* Users, storages and routes are known. The lease of the process starts next; nothing changes
-     * an object before that. */
+    /* Users, storages and routes have been loaded. The lease of the process starts next; no object
+     * is changed before that. */
     ROOM_STORAGES,
     ROOM_WORK,   /* lifecycle rules and logs run; the worker starts next */
     ROOM_LISTEN, /* the worker runs and the pool of threads is there; S3 and the API start next */
@@ -31,18 +31,17 @@ enum room_stage {
 struct room_part {
     enum room_stage stage;
     /* Starts the part. A part that fails undoes what it began, and its `stop` is not called. The
-     * error's text is one line for the person who started weir. */
+     * error's text is one line, which is printed to the person who starts weir. */
     int (*start)(void *state, struct services *s, struct err *err);
-    /* Stops the part. Returns false if requests still run at s->deadline_ns and use what this part
-     * holds; then no other part is stopped, and the process ends. NULL: there is nothing to
-     * stop. */
+    /* Stops the part. Returns false if at s->deadline_ns requests still run that use memory of this
+     * part; then no other part is stopped, and the process ends. NULL: there is nothing to stop. */
     bool (*stop)(void *state, struct services *s);
 };
 
 /* An address that the room listens on in a process that has the room's role. When weir starts, it
  * tries to listen on all addresses before it creates anything. */
 struct room_port {
-    const char *key; /* the configuration key that holds the address */
+    const char *key; /* the configuration key whose value is the address */
     bool udp;        /* false: TCP */
 };
 
@@ -79,8 +78,9 @@ struct room {
      * parts of that stage stop. */
     void (*count)(void *state, struct metric_numbers *out);
 
-    /* Called when the configuration is reloaded. `check` refuses a configuration that the room
-     * cannot take over, before any room has changed; `reload` takes it over. Either may be NULL. */
+    /* Called when the configuration is reloaded. `check` returns an error if the room cannot use
+     * the new configuration. If no room has returned an error, `reload` makes the room use it.
+     * Either may be NULL. */
     int (*check)(void *state, const struct conf *next, struct err *err);
     void (*reload)(void *state, const struct conf *next);
 

@@ -2,9 +2,9 @@
  * order of this struct, and lends them to the parts of every room (room/room.h). A room never
  * closes a service.
  *
- * Each group of members is valid from the stage that its comment names until the parts of that
- * stage have stopped. The struct is written by the main thread alone, while it starts and stops
- * parts; the header of each service says which threads may use it. */
+ * The comment above each group of members names a stage. The group is valid from that stage until
+ * the parts of that stage have stopped. Only the main thread writes the struct, while it starts and
+ * stops parts; the header of each service says which threads may use the service. */
 #ifndef ROOM_SERVICES_H
 #define ROOM_SERVICES_H
 
@@ -43,14 +43,15 @@ enum service_database {
     SWARM_DB = JOINED_DATABASES
 };
 
-/* Interfaces that rooms give to the gateway. A part sets a member at ROOM_STORAGES or ROOM_WORK,
- * because the gateway reads them when it starts. NULL: no room gives this interface. */
+/* Interfaces that rooms provide for the gateway. A part sets a member at ROOM_STORAGES or
+ * ROOM_WORK, because the gateway reads them when it starts. NULL: no room provides this
+ * interface. */
 struct room_hooks {
     const struct change_capture *capture; /* captures changes of objects: s3/gateway/capture.h */
     /* Chooses between the storages of a bucket that is being switched: route/sides.h. */
     const struct bucket_sides *sides;
     const struct object_torrents *torrents; /* serves objects as torrents: s3/gateway/torrent.h */
-    /* Whether lifecycle rules must leave the bucket alone for now. */
+    /* Whether lifecycle rules must not change the bucket for now. */
     bool (*rests)(void *ctx, const struct storage *storage, struct str bucket);
     void *rests_ctx;
 };
@@ -68,8 +69,8 @@ struct services {
     const char *only;        /* roles with commas between them; NULL: every role */
     const struct log *log;
     struct ready *ready;
-    /* The time by which a stop must have ended, in clock_mono_ns(); 0: weir is not stopping. A part
-     * that is stopped late gets a later time, so that it has a second at least. */
+    /* The time by which a stop must have ended, by clock_mono_ns(); 0: weir is not stopping. When a
+     * part is stopped late, the time is set later, so that the part has at least a second. */
     uint64_t deadline_ns;
     char boot[PROCESS_BOOT_LEN + 1]; /* identifies the boot of the machine */
 
@@ -107,8 +108,7 @@ struct services {
 /* Whether this process has the role: "gateway", "worker", or the role of a room. */
 bool services_has_role(const struct services *s, const char *role);
 
-/* Checks that replication is on. ERR_UNSUPPORTED: replication is off in this weir; the text says
- * what to do. */
+/* Checks that replication is on. ERR_UNSUPPORTED: replication is off; the text says what to do. */
 int services_need_replication(const struct services *s, struct err *err) MUST_CHECK;
 
 /* Gets the entry of a remote storage (route/remotes.h), in the arena. ERR_NOT_FOUND: there is no
