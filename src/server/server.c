@@ -18,8 +18,8 @@ struct server_part {
 #define ROOMS(at) .is_stage = true, .stage = (at)
 
 /* The parts in the order of their start. Credentials are made early, because the API needs them,
- * and stored last: a start that fails, for example because a port is in use, must not leave keys
- * that were shown to nobody. */
+ * and stored last. So a start that fails, for example because a port is in use, does not leave keys
+ * on the disk that were never shown. */
 static const struct server_part parts[] = {
     {server_try_ports_first, NULL},
     {server_start_folder, server_stop_folder},
@@ -93,8 +93,8 @@ static int start_step(struct server *s, const struct server_step *step, struct e
                      : step->foreign->start(step->state, &s->services, err);
 }
 
-/* Stops the part of a room. Earlier parts may have used up the whole time of the stop, and threads
- * that only wait still need a moment to end. */
+/* Stops the part of a room. The part gets at least PART_END_MS, even if earlier parts have used up
+ * the time of the stop: its threads need a moment to end. */
 static void stop_foreign(struct server *s, const struct server_step *step)
 {
     uint64_t deadline_ns = s->services.deadline_ns;

@@ -1,9 +1,9 @@
 /* The running weir. It is a list of parts, which start in order and stop in the reverse order. Some
  * parts are the server's own: the database, the store, the gateway, the API. The other parts belong
- * to the rooms (room/room.h), which the server knows by the list that main.c gives it.
+ * to the rooms (room/room.h), whose list comes from main.c.
  *
- * The struct belongs to the main thread. The services in it are shared; room/services.h says
- * how. */
+ * The struct belongs to the main thread. Its services are shared with other threads;
+ * room/services.h says how. */
 #ifndef SERVER_SERVER_H
 #define SERVER_SERVER_H
 
@@ -41,9 +41,9 @@ struct server {
 
     int lock_fd; /* holds the lock on the file "lock" in the data folder */
     struct credentials admin;
-    bool new_credentials; /* this start has made the administrator's keys */
+    bool new_credentials; /* this start has made new keys for the administrator */
     struct db *db;
-    struct store *kv_store; /* the Redis of kv.url; NULL: services.kv is elsewhere */
+    struct store *kv_store; /* the Redis server of kv.url; NULL: services.kv uses another store */
     struct added_storage added[ROUTES_STORAGES_MAX];
     VEC(struct queue_weight) queues; /* the queues that workers take tasks from */
     /* `worker` and `lifecycle` are NULL when the process is not a worker. */
@@ -54,21 +54,21 @@ struct server {
 };
 
 struct server_options {
-    struct conf *conf; /* the server takes over the reference, even if the start fails */
+    struct conf *conf; /* the server becomes the owner of the reference, even if the start fails */
     const struct room *const *rooms;
     size_t room_count;
-    const char *only; /* roles, comma-separated; NULL: every role. Borrowed */
+    const char *only; /* roles, comma-separated; NULL: every role; borrowed */
 };
 
-/* Starts all parts. An error's text is one line for the person who started weir. */
+/* Starts all parts. The text of an error is one line for the person who starts weir. */
 int server_start(struct server *s, const struct server_options *o, struct err *err) MUST_CHECK;
 
 /* Stops all parts. Requests may finish within shutdown.timeout; if some still run then, the process
  * ends here. */
 void server_stop(struct server *s);
 
-/* Applies the reloadable keys of `next`, or on an error none of them. The server takes over the
- * reference to `next`. */
+/* Applies the reloadable keys of `next`, or on an error none of them. The server becomes the owner
+ * of the reference `next`. */
 int server_reload(struct server *s, struct conf *next, struct err *err) MUST_CHECK;
 
 #endif

@@ -66,7 +66,7 @@ static void on_db_failed(void *ctx)
     process_wake();
 }
 
-/* Checks that the database takes writes, by writing a row that nothing reads. */
+/* Checks that the database accepts writes, by writing a row that nobody reads. */
 static int check_db(void *ctx, struct err *err)
 {
     struct db *db = ctx;

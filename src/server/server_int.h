@@ -22,14 +22,14 @@ typedef int server_start_fn(struct server *s, struct err *err);
 typedef void server_stop_fn(struct server *s); /* may end the process: server_stop_by_force() */
 
 /* Ends the process. Called when a request still runs at the deadline, because a disk or the store
- * does not answer. The request uses parts that started earlier, so they cannot be stopped. All
- * durable data are on disk. */
+ * does not answer. Parts that started earlier cannot be stopped then, because the request uses
+ * them. No data are lost: everything durable is on disk. */
 _Noreturn void server_stop_by_force(struct server *s);
 
 /* --- server_ports.c --- */
 
-/* Both check that weir can listen on every address. server_try_ports_first() does so only when
- * there is no data folder yet. */
+/* Both functions check that weir can listen on every address. server_try_ports_first() checks only
+ * if there is no data folder yet. */
 server_start_fn server_try_ports_first, server_try_ports;
 
 /* --- server_folder.c: the data folder, the first administrator's keys, the database --- */

@@ -1,4 +1,5 @@
-/* Opens the key-value store of the lake, where kv.engine and kv.url say (docs/kv.md). */
+/* Opens the key-value store of the lake, at the place that kv.engine and kv.url name
+ * (docs/kv.md). */
 #include "kv/kv.h"
 #include "server/server_int.h"
 
@@ -22,7 +23,7 @@ static int open_kv_store(struct server *s, struct err *err)
     return store_open_redis(&s->kv_store, &options, err);
 }
 
-/* Remembers in the data folder which store this is. */
+/* Records the identity of this store in the data folder. */
 static int know_kv(struct server *s, struct err *err)
 {
     struct buf path = {0};
@@ -34,8 +35,9 @@ static int know_kv(struct server *s, struct err *err)
 }
 
 /* Opens the key-value store on the Redis of the coordination store, because the configuration names
- * no other place. Unlike the key-value store, the coordination store accepts a Redis that evicts
- * keys or hides INFO. On such a Redis only the lake fails, and weir starts all the same. */
+ * no other place. The key-value store needs a Redis that does not evict keys and does not hide
+ * INFO; the coordination store accepts such a Redis. Then only the lake fails, and weir starts all
+ * the same. */
 static int open_kv_beside(struct server *s, struct err *err)
 {
     struct err why = {0};
@@ -81,8 +83,8 @@ static int check_kv_ready(void *ctx, struct err *err)
     return kv_probe(ctx, err);
 }
 
-/* Where the key-value store is. `asked`: the configuration asks for a server, so weir is not ready
- * without it. */
+/* The place of the key-value store. If `asked` is set, the configuration names a server, and weir
+ * is not ready without it. */
 struct kv_place {
     int (*open)(struct server *s, struct err *err);
     bool asked;

@@ -1,5 +1,5 @@
-/* Tries the ports before anything is created or opened, so that a start that cannot listen leaves
- * nothing behind. */
+/* Tries to listen on all ports before anything is created or opened. So a start that cannot listen
+ * leaves no files behind. */
 #include "server/server_int.h"
 #include "conf/keys.h"
 #include "os/file.h"
@@ -21,8 +21,8 @@ static int try_udp(int *fd, const struct sock_addr *addr, struct err *err)
     return 0;
 }
 
-/* Whether the port is 0, which stands for any free port. Such a port is not held while the other
- * ports are tried: the kernel might choose a port that another key names. */
+/* Whether the port is 0, which means any free port. No socket keeps such a port while the other
+ * ports are tried, because the kernel might choose a port that another key names. */
 static bool is_any_port(const struct sock_addr *addr)
 {
     const struct sockaddr_in *v4 = (const struct sockaddr_in *)&addr->sa;
@@ -31,8 +31,8 @@ static bool is_any_port(const struct sock_addr *addr)
     return (addr->sa.ss_family == AF_INET6 ? v6->sin6_port : v4->sin_port) == 0;
 }
 
-/* Tries to listen on an address. *fd is the socket that holds the port; -1: the port is not held. A
- * unix socket is not tried, because its server makes the file. */
+/* Tries to listen on an address. *fd is the socket that keeps the port; -1: no socket keeps it. A
+ * unix socket is not tried, because the server itself must make its file. */
 static int try_address(int *fd, const char *text, bool udp, struct err *err)
 {
     struct sock_addr addr;
@@ -50,7 +50,7 @@ struct port {
     const char *key;
     const char *role; /* the role that listens here; NULL: every role */
     bool udp;
-    int fd; /* socket that holds the port while the other ports are tried; -1: none */
+    int fd; /* socket that keeps the port while the other ports are tried; -1: none */
 };
 typedef VEC(struct port) port_list;
 
@@ -85,8 +85,8 @@ static int try_port(const struct services *s, struct port *p, struct err *err)
     return code < 0 ? services_blame_key(s, p->key, code, err) : 0;
 }
 
-/* Tries all ports. Each is held until all were tried, so that two keys with the same port are found
- * here. */
+/* Tries all ports. Each stays open until all were tried, so that two keys with the same port are
+ * noticed. */
 static int try_all_ports(struct server *s, struct err *err)
 {
     port_list ports = {0};
@@ -103,9 +103,9 @@ static int try_all_ports(struct server *s, struct err *err)
     return code;
 }
 
-/* Tries the ports only if there is no data folder yet. An existing folder is locked first: the
- * error "another weir uses this folder" says more than "the ports are in use", which that other
- * weir causes too. */
+/* Tries the ports only if there is no data folder yet. An existing folder must be locked before
+ * that. If another weir uses the folder, it also uses the ports, and "another weir uses this
+ * folder" is the better error. */
 int server_try_ports_first(struct server *s, struct err *err)
 {
     return file_exists(s->conf->data) ? 0 : try_all_ports(s, err);

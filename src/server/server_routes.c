@@ -11,7 +11,7 @@ enum { LEASE_WAIT_MS = 1000 }; /* how long a start waits for the first lease */
 
 /* --- users --- */
 
-/* Puts "weir.yaml:3: users.alice: " in front of the error's text. */
+/* Puts the place of an entry, such as "weir.yaml:3: users.alice: ", before the error's text. */
 static int blame_line(const struct server *s, size_t line, const char *group, const char *name,
                       struct err *err)
 {
@@ -133,8 +133,8 @@ void server_stop_routes(struct server *s)
 
 /* --- remote storages --- */
 
-/* Adds a credential from the configuration file. Its user must be known by now: from the file, or
- * from the store if the store answers. */
+/* Adds a credential from the configuration file. Its user must have been loaded already: from the
+ * file, or from the store if the store answers. */
 static int add_file_credential(struct server *s, struct str storage,
                                const struct conf_credential *c, struct err *err)
 {
@@ -222,8 +222,8 @@ static int read_routes(void *ctx, struct err *err)
     return routes_reload(ctx, err);
 }
 
-/* Makes the lease, by which a process tells the other processes that it lives (coord/lease.h).
- * Every process has a lease; without replication the lease has no other use. */
+/* Makes the lease, by which the other processes know that this process is alive (coord/lease.h).
+ * Every process has a lease. Without replication nothing else uses it. */
 int server_make_lease(struct server *s, struct err *err)
 {
     struct services *v = &s->services;
@@ -246,8 +246,8 @@ void server_free_lease(struct server *s)
     lease_free(s->services.lease);
 }
 
-/* Starts the lease and waits for it a moment, because without a lease the first changes would be
- * refused. A store that does not answer does not delay the start further. */
+/* Starts the lease and waits for it for a moment, because without a lease the first changes would
+ * be refused. If the store does not answer, the start goes on without the lease. */
 int server_start_lease(struct server *s, struct err *err)
 {
     int code = lease_start(s->services.lease, err);

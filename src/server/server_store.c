@@ -1,5 +1,5 @@
-/* Starts the coordination store, the check whether it is the store that this data folder knows, and
- * the queue. */
+/* Starts the coordination store, the queue, and the check that the store is the one that this data
+ * folder has used before. */
 #include "server/server_int.h"
 #include "coord/replication.h"
 
@@ -8,8 +8,8 @@ static const char *const store_names[STORE_DATABASES] = {
 
 /* --- the stores --- */
 
-/* Checks that the store takes writes. A store that answers but refuses them (a replica, or a full
- * store) is not ready. */
+/* Checks that the store accepts writes. A store that answers but refuses writes (a replica, or a
+ * full store) is not ready. */
 static int check_store_ready(void *ctx, struct err *err)
 {
     return store_probe(ctx, err);
@@ -53,8 +53,8 @@ static int open_embedded_store(struct server *s, int i, struct err *err)
     return code < 0 ? err_wrap(err, code, "%s", store_names[i]) : 0;
 }
 
-/* Finds out whether scripts can use several databases together. If not, replication is off, because
- * its scripts need that. */
+/* Finds out whether one script can use several databases together. Replication needs such scripts,
+ * so it is off if this is not possible. */
 static void join_stores(struct server *s)
 {
     struct err err = {0};

@@ -2,14 +2,14 @@
  * rooms' tasks. */
 #include "server/server_int.h"
 
-/* How long a stop waits for tasks. A task that has not ended by then runs again after the next
+/* How long a stop waits for running tasks. A task that has not ended then runs again after the next
  * start. */
 enum { GRACE_MS = 1000 };
 
 /* --- notifications --- */
 
-/* Starts notifications, in every process: only the gateway sends events, but any process's API may
- * be asked to change webhooks. */
+/* Starts notifications. They run in every process, because the API of any process may get requests
+ * that change webhooks. Events come only from the gateway. */
 int server_start_notify(struct server *s, struct err *err)
 {
     struct buf path = BUF_INIT(8192);
@@ -61,8 +61,8 @@ void server_stop_lifecycle(struct server *s)
 
 /* --- the access log --- */
 
-/* Starts the access log, in every process: a process without the gateway delivers lines that an
- * earlier process recorded. */
+/* Starts the access log. It runs in every process: without the gateway, a process delivers lines
+ * that an earlier process has recorded. */
 int server_start_access_log(struct server *s, struct err *err)
 {
     struct access_log_options options = {
