@@ -1,5 +1,5 @@
-/* The API's server: finds the row of a request's route, checks that the caller may call it, and
- * runs the row's function. */
+/* The server of the API: finds the row for a request, checks that the caller may call it, and runs
+ * the row's function. */
 #include "api/api_int.h"
 #include "http/endpoint.h"
 #include "base/clock.h"
@@ -13,8 +13,9 @@ static void api_end_waits(void *ctx)
     routes_abort(ctx);
 }
 
-/* Returns the path to log. A path may contain a tracker user's passkey, which must not be logged.
- * An escape may hide such a path: "%73warm" is "swarm". */
+/* Returns the path to log. The path of a tracker user's call may contain the user's passkey, which
+ * must not be logged. The path is decoded first, because an escape can hide such a path: "%73warm"
+ * is "swarm". */
 static struct str api_log_path(const struct http_head *head)
 {
     struct str users = STR("/api/v1/swarm/users/");
@@ -157,8 +158,8 @@ static bool is_change(enum http_method method)
     return method != HTTP_GET && method != HTTP_HEAD && method != HTTP_OPTIONS;
 }
 
-/* Whether a page of another site made the request. Browsers name the site in Sec-Fetch-Site; older
- * browsers name it only in Origin. Other clients send neither header. */
+/* Whether a page of another site made the request. Browsers name the site in Sec-Fetch-Site, and
+ * older browsers only in Origin. Other clients send neither header. */
 static bool is_from_another_site(const struct http_head *head)
 {
     struct str site = http_header(head, "Sec-Fetch-Site"), origin = http_header(head, "Origin");
@@ -179,9 +180,9 @@ static bool request_is_json(const struct http_head *head)
     return str_ieq(str_trim(type), STR("application/json"));
 }
 
-/* Whether the request was made by a page of another site. If so, it is refused, and *answer is the
- * result for the handler to return. A browser that was given keys sends them with every request to
- * this port, even for a page of another site. */
+/* Whether a page of another site made the request. If so, the request is refused, and *answer is
+ * the result for the handler to return. The reason: a browser that has stored keys for this port
+ * sends them with every request to it, even with requests that a page of another site causes. */
 static bool refuse_other_site(const struct rest_match *match, struct http_request *req, int *answer)
 {
     bool other = is_from_another_site(http_request_head(req));
@@ -192,9 +193,9 @@ static bool refuse_other_site(const struct rest_match *match, struct http_reques
     return other;
 }
 
-/* Whether a change may be made. If not, *answer is the result for the handler to return.
+/* Whether a change may be made. If not, *answer is the result for the handler to return. A
  * Content-Type is required even without a body: a page of another site can make a browser send a
- * simple POST, but not a POST with this type. The calls of a dialect take bodies of other types. */
+ * simple POST, but not a POST with this type. Calls of a dialect may have bodies of other types. */
 static bool may_change(const struct rest_match *match, struct http_request *req, int *answer)
 {
     if (refuse_other_site(match, req, answer))
@@ -208,8 +209,8 @@ static bool may_change(const struct rest_match *match, struct http_request *req,
     return false;
 }
 
-/* Asks the store whether it is the store that weir knows. A store that does not answer is not an
- * error here: the row's function will notice. */
+/* Asks the store whether it is the one that weir has used before. A store that does not answer is
+ * not an error here, because the row's function will get that error. */
 static int store_known_or_away(struct api *api, struct err *err)
 {
     int code = store_is_known(api->o.config, err);
@@ -217,8 +218,8 @@ static int store_known_or_away(struct api *api, struct err *err)
     return code == ERR_STORE ? code : 0;
 }
 
-/* Refuses calls while the store is not the store that weir knows. The last answer of the store may
- * be a second old, so the store is asked again before a change. */
+/* Refuses calls while the store is not the one that weir has used before. The last answer to this
+ * question may be a second old, so the store is asked again before a change. */
 static int api_check_store(struct api *api, struct http_request *req, const struct rest_row *row,
                            struct err *err)
 {
@@ -256,8 +257,8 @@ static int send_no_path(const struct rest_dialect *d, struct http_request *req, 
     return rest_match_fail(&match, req, found, err);
 }
 
-/* Whether only administrators may call the row. A row that does not say who may call it is for
- * administrators. A dialect checks the callers of its rows itself. */
+/* Whether only administrators may call the row. This includes a row whose access is not set. The
+ * rows of a dialect are not included, because the dialect checks their callers itself. */
 static bool is_for_admins(const struct rest_match *match)
 {
     enum rest_access access = match->row->access;
@@ -265,8 +266,8 @@ static bool is_for_admins(const struct rest_match *match)
     return !match->dialect && access != REST_ANYONE && access != REST_TOKEN;
 }
 
-/* Handles a request. Only administrators can find out which paths under /api do not exist; under
- * the paths of a dialect every caller can. */
+/* Handles a request. Under /api only administrators can learn which paths do not exist; under the
+ * paths of a dialect every caller can. */
 static int api_handle(struct http_request *req, void *ctx)
 {
     struct api *api = ctx;
@@ -286,8 +287,7 @@ static int api_handle(struct http_request *req, void *ctx)
         return api_send_denied(req, code);
     if (found < 0)
         return send_not_found(api, req, found, &err);
-    /* Only these routes accept keys that a browser may send by itself, so only they need the check.
-     */
+    /* A browser may send the keys of these routes by itself, so only they need the check. */
     if ((admin || match.dialect) && is_change(head->method) && !may_change(&match, req, &code))
         return code;
     code = api_check_store(api, req, match.row, &err);

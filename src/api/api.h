@@ -1,6 +1,6 @@
 /* The API endpoint: health, readiness, metrics, and /api/v1 for administrators. docs/operations.md
- * describes it to users. Each file has a table of its routes at its top, in the form of
- * rest/rest.h; the rooms have tables of their own.
+ * describes it to users. Each file of api/ begins with a table of its routes (rest/rest.h); the
+ * rooms have tables of their own.
  *
  * Every /api/v1 call needs HTTP Basic authentication with an administrator's keys, except the calls
  * of a table with a dialect (rest/rest.h), which checks its callers itself. */
@@ -51,8 +51,9 @@ struct api_options {
     size_t queue_count;
     struct store *config;              /* configDB; on the queue's server if replication is on */
     struct replications *replications; /* NULL: replication is off */
-    struct installation *installation; /* checks that the store is the one that weir knows */
-    struct worker *worker;             /* for its metrics; NULL: this process is not a worker */
+    /* Checks that the store is the one that weir has used before. */
+    struct installation *installation;
+    struct worker *worker; /* for its metrics; NULL: this process is not a worker */
     const struct services *services;
     const struct room_instance *rooms; /* the rooms whose routes and metrics are served */
     size_t room_count;

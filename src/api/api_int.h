@@ -29,8 +29,8 @@ extern const struct rest_table api_server_rows, api_user_rows, api_storage_rows,
 /* Answers 401, 429 or 503 to a caller that auth_check() or auth_check_token() refused with `code`.
  */
 int api_send_denied(struct http_request *req, int code) MUST_CHECK;
-/* Whether the caller is an administrator, for routes that anyone may call but that tell
- * administrators more. */
+/* Whether the caller is an administrator. Used by routes that anyone may call, but whose answers to
+ * administrators have more details. */
 bool api_is_admin(struct api *api, struct http_request *req);
 
 /* --- remotes.c --- */
@@ -55,9 +55,9 @@ void api_write_bucket(struct json_out *w, const struct bucket_info *info, struct
 
 /* --- backup.c --- */
 
-/* Copies everything that a start needs into the new folder `dir`, which appears when the copy is
- * complete. ERR_INVALID: `dir` is not an absolute path. ERR_EXISTS: `dir` exists. ERR_BUSY: another
- * backup runs. */
+/* Copies everything that a new start needs into the new folder `dir`. The folder appears when the
+ * copy is complete. ERR_INVALID: `dir` is not an absolute path. ERR_EXISTS: `dir` exists. ERR_BUSY:
+ * another backup runs. */
 int api_backup(struct api *api, const char *dir, struct err *err) MUST_CHECK;
 
 #endif

@@ -9,8 +9,8 @@ void auth_init(struct auth *a, const struct credentials *admin, struct users *us
     guesses_init(&a->guesses);
 }
 
-/* Whether `access` and `secret` are the first administrator's keys. Both are compared in full even
- * if the first differs, so that the time reveals nothing. */
+/* Whether `access` and `secret` are the first administrator's keys. Both are compared completely
+ * even if the first differs, so the time does not reveal which one is wrong. */
 static bool auth_is_first(const struct credentials *admin, struct str access, struct str secret)
 {
     bool same_access = guesses_same(str_z(admin->access_key), access);
@@ -19,8 +19,8 @@ static bool auth_is_first(const struct credentials *admin, struct str access, st
     return same_access && same_key;
 }
 
-/* Checks a user's keys. An unknown access key takes as long as a known access key with a wrong
- * secret. */
+/* Checks a user's keys. With an unknown access key the check takes as long as with a known access
+ * key and a wrong secret. */
 static int auth_check_user(struct users *users, struct str access, struct str secret)
 {
     struct arena arena = ARENA_INIT(64 * KIB);

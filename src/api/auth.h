@@ -1,5 +1,5 @@
-/* Decides who may call the API: a client that sends any administrator's keys by HTTP Basic. Secrets
- * are compared in constant time, also when the access key is not known. Guessing is limited
+/* Decides who may call the API: a client that sends the keys of any administrator by HTTP Basic.
+ * Secrets are compared in constant time, even if the access key does not exist. Guessing is limited
  * (rest/guesses.h). Any thread may call these functions. */
 #ifndef API_AUTH_H
 #define API_AUTH_H
@@ -26,9 +26,10 @@ void auth_init(struct auth *a, const struct credentials *admin, struct users *us
 int auth_check(struct auth *a, struct str header, const struct sock_addr *peer,
                uint64_t now_mono_ms) MUST_CHECK;
 
-/* Checks the token in a storage's request, which must equal `real`. The token is in the header, as
- * "Bearer <token>" or as the password of "Basic ..."; otherwise it is `shown`, which may be empty.
- * Returns 0, ERR_DENIED or ERR_BUSY, as auth_check() does. */
+/* Checks the token in a storage's request, which must equal `real`. If the request has an
+ * Authorization header, the token is in the header, as "Bearer <token>" or as the password of
+ * "Basic ...". Otherwise the token is `shown`, which may be empty. Returns 0, ERR_DENIED or
+ * ERR_BUSY, as auth_check() does. */
 int auth_check_token(struct auth *a, struct str real, struct str header, struct str shown,
                      const struct sock_addr *peer, uint64_t now_mono_ms) MUST_CHECK;
 

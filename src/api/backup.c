@@ -1,5 +1,6 @@
-/* Backup: makes a folder that `weir serve --data` can start on. The folder is filled under another
- * name and renamed when it is complete, so a folder of the final name is always a whole backup. */
+/* Backup: makes a folder with which `weir serve --data` can start. The folder is filled under a
+ * temporary name and renamed when it is complete. So a folder with the final name is always a whole
+ * backup. */
 #include "api/api_int.h"
 #include "base/ids.h"
 #include "object/local/local.h"
@@ -25,7 +26,7 @@ static int backup_copy_file(const char *from, const char *folder, const char *na
     return code;
 }
 
-/* Copies the database and the files that its rows name, as of one moment. */
+/* Copies the database, and the files that its rows name, in the state of one moment. */
 static int backup_copy_data(struct api *api, struct storage *objects, const char *folder,
                             struct err *err)
 {
@@ -44,8 +45,8 @@ static int backup_copy_data(struct api *api, struct storage *objects, const char
     return code;
 }
 
-/* Copies the files of keys. This function runs after the data are copied, so that the copy has
- * every key that the data need (docs/encryption.md, E4). */
+/* Copies the files with keys. They are copied after the data, so that the copy has every key that
+ * the data need (docs/encryption.md, E4). */
 static int backup_copy_keys(struct api *api, const char *folder, struct err *err)
 {
     struct buf path = BUF_INIT(PATH_MAX);
@@ -74,17 +75,18 @@ static int backup_fill_folder(struct api *api, struct storage *objects, const ch
         code = backup_copy_file(key.p, folder, "secrets.key", err);
     if (code == 0)
         code = backup_copy_keys(api, folder, err);
-    /* The configuration is copied for the person who restores on another machine; a start on the
-     * copy does not read it. */
+    /* The configuration is copied for people who restore on another machine. A start with the copy
+     * does not read it. */
     if (code == 0 && *file && file_exists(file))
         code = backup_copy_file(file, folder, "weir.yaml", err);
     buf_release(&key);
     return code;
 }
 
-/* Finds the only local storage, which need not be the main one. Remote storages are not copied. A
- * backup is refused when local storages were added: their folders are not in the copy, so a start
- * on the copy would open the originals and take newer objects there for garbage. */
+/* Finds the only local storage, which may be another than the main storage. Remote storages are not
+ * copied. A backup is refused when local storages were added: their folders are not in the copy. So
+ * a start with the copy would open the original folders, and treat objects that are newer than the
+ * copy as garbage. */
 static int backup_find_local(struct api *api, struct storage **out, struct err *err)
 {
     struct storage *all[ROUTES_STORAGES_MAX];

@@ -34,7 +34,8 @@ static const struct rest_row bucket_show_rows[] = {
 };
 const struct rest_table api_bucket_show_rows = {REST_ROWS(bucket_show_rows)};
 
-/* The buckets that were found, and the storages that could not be asked. */
+/* The state while the bucket is searched on all storages: the answer, and the storages that could
+ * not be asked. */
 struct shown {
     struct api *api;
     struct arena *a;
@@ -110,8 +111,8 @@ static int shown_add_local(struct shown *s, struct storage *storage, struct err 
     return code == ERR_NO_BUCKET ? 0 : code;
 }
 
-/* Writes a remote bucket, without its lifecycle and size: the lifecycle is the storage's own, and
- * only a listing could give the size. */
+/* Writes a remote bucket, without lifecycle and size: weir does not run the rules of a remote
+ * bucket, and could find its size only by a listing. */
 static void shown_write_remote(struct shown *s, const struct bucket_info *info, struct str storage)
 {
     json_out_open(s->w, '{');
@@ -121,7 +122,8 @@ static void shown_write_remote(struct shown *s, const struct bucket_info *info, 
     s->found++;
 }
 
-/* Gets the bucket as one user sees it. ERR_NO_BUCKET, ERR_DENIED: the user does not see it. */
+/* Asks for the bucket with the keys of one user. ERR_NO_BUCKET, ERR_DENIED: the user does not see
+ * the bucket. */
 static int shown_look(struct shown *s, struct storage *storage, struct str user,
                       struct bucket_info *out, struct err *err)
 {
@@ -135,9 +137,9 @@ static int shown_look(struct shown *s, struct storage *storage, struct str user,
     return code;
 }
 
-/* Adds the buckets of a remote storage, which is asked with the keys of each user. The buckets that
- * a user owns are shown; a storage with tenants may have several of the same name. When no user
- * owns such a bucket, a bucket that some user can see is shown. */
+/* Adds the buckets of a remote storage, which is asked with the keys of each user. All buckets that
+ * a user owns are shown; a storage with tenants may have several of the same name. If no user owns
+ * such a bucket, a bucket that a user can see is shown. */
 static int shown_add_remote(struct shown *s, struct storage *storage, struct err *err)
 {
     struct remote_entry e = {0};
@@ -189,8 +191,8 @@ static void shown_write_unasked(const struct shown *s)
     json_out_close(s->w, ']');
 }
 
-/* Sets the error for the case that no bucket was found. The error is "does not exist" only if every
- * storage says so. */
+/* Sets the error for the case that no bucket was found. It is "does not exist" only if every
+ * storage has answered so. */
 static int shown_nothing(const struct shown *s, struct err *err)
 {
     if (s->unasked_count)

@@ -63,8 +63,8 @@ static void bucket_offer(struct rest_call *c, const struct storage *s,
     rest_item_end(c);
 }
 
-/* Lists the buckets of a storage that can list all its buckets itself, from the place where the
- * page begins. */
+/* Lists the buckets of a storage that can list all its buckets itself, beginning at the page of the
+ * call. */
 static int bucket_list_all(struct rest_call *c, struct storage *s, struct err *err)
 {
     struct str after = rest_after(c);

@@ -4,8 +4,8 @@
 #include "base/vec.h"
 #include "os/process.h"
 
-/* The kinds of structs of numbers that rows point into. Several structs of one kind differ in their
- * label. */
+/* The kinds of structs from which rows read their numbers. Several structs of one kind differ in
+ * their label. */
 enum {
     FROM_PROCESS,
     FROM_DB,

@@ -73,8 +73,8 @@ static int notice_show(struct rest_call *c, struct err *err)
 /* --- notices --- */
 
 /* Accepts a storage's notice of a change. A storage that weir does not know gets the same answer as
- * a storage without replications, because after an error it would send the notice again for
- * ever. */
+ * a storage without replications: after an error the storage would send the notice again and
+ * again. */
 static int notice_take(struct rest_call *c, struct err *err)
 {
     struct api *api = c->ctx;

@@ -90,8 +90,8 @@ static void queue_write(struct json_out *w, const struct queue_stats *q)
     json_out_member_i64(w, "latency_ms", q->latency_ms);
 }
 
-/* Lists all queues. A queue without a name is left out; only another program on the same Redis can
- * have added it. */
+/* Lists all queues. A queue without a name is left out; it can only come from another program on
+ * the same Redis. */
 static int queue_list_all(struct rest_call *c, struct err *err)
 {
     struct api *api = c->ctx;
@@ -107,8 +107,8 @@ static int queue_list_all(struct rest_call *c, struct err *err)
     return code;
 }
 
-/* Gets the numbers of a queue. They are 0 for a queue that workers take from but that never had a
- * task. ERR_NOT_FOUND: there is no such queue. */
+/* Gets the numbers of a queue. If workers take tasks from the queue but it never had a task, all
+ * numbers are 0. ERR_NOT_FOUND: there is no such queue. */
 static int queue_find(struct api *api, struct arena *a, struct str name, struct queue_stats *out,
                       struct err *err)
 {
@@ -189,7 +189,7 @@ static void task_write(struct json_out *w, const struct task_info *info)
     task_write_payload(w, t->payload);
 }
 
-/* Returns the state that the query asks for; TASK_STATES: any state. */
+/* Returns the state in the query; TASK_STATES: any state. */
 static int task_state_wanted(const struct rest_call *c)
 {
     struct str name = rest_text(c, "state");

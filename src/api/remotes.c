@@ -179,7 +179,8 @@ static int credential_add(struct rest_call *c, struct err *err)
     return remote_changed(c, "storage.credential_set", code);
 }
 
-/* Removes a user's credential. A user who no longer exists is named by its id. */
+/* Removes a user's credential. If the user does not exist any more, the call names the user's
+ * id. */
 static int credential_remove(struct rest_call *c, struct err *err)
 {
     struct api *api = c->ctx;

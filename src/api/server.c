@@ -106,8 +106,8 @@ static int server_metrics(struct rest_call *c, struct err *err)
     int code;
 
     (void)err;
-    /* When the store is down, the metrics have no queues. The metric weir_ready shows that it is
-     * down. */
+    /* When the store is down, the metrics lack the queues. The metric weir_ready shows that the
+     * store is down. */
     if (queue_list(api->o.queue, c->arena, &queues, &queue_count, NULL) == 0)
         in.queues = queues, in.queue_count = queue_count;
     for (size_t i = 0; api->o.services && i < api->o.services->server_count; i++)

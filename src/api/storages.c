@@ -146,7 +146,8 @@ static int storage_show(struct rest_call *c, struct err *err)
 
 /* --- adding --- */
 
-/* Refuses members of the body that only a remote storage has, rather than ignoring them. */
+/* Refuses members of the body that only a remote storage has. They are not ignored, so that the
+ * caller notices the mistake. */
 static int storage_check_local(const struct rest_call *c, struct err *err)
 {
     static const char *const remote_only[] = {
@@ -179,7 +180,7 @@ static int storage_add_local(struct rest_call *c, struct err *err)
     return code;
 }
 
-/* Sets in *out the limits that the body gives. */
+/* Sets the limits that the body has in *out. */
 static int storage_read_limits(struct remote_limits *out, const struct rest_call *c,
                                struct err *err)
 {
@@ -262,8 +263,8 @@ static int storage_check_replications(struct api *api, struct str name, struct e
     return code;
 }
 
-/* Checks that a local storage has no buckets, because weir would forget them together with the
- * storage, for good: a local storage cannot be added again. A remote storage can be added again. */
+/* Checks that a local storage has no buckets. Removing it would make weir forget its buckets for
+ * good, because a local storage cannot be added again. A remote storage can be added again. */
 static int storage_check_buckets(struct storage *s, struct arena *a, struct err *err)
 {
     struct bucket_info *list;
@@ -281,7 +282,8 @@ static int storage_check_unused(struct api *api, struct arena *a, struct storage
 {
     int code = storage_check_replications(api, s->name, err);
 
-    if (code == 0) /* another weir may have set a policy a moment ago */
+    /* Another process may have set a policy a moment ago, so they are checked again. */
+    if (code == 0)
         code = routes_reload(api->o.routes, err);
     if (code == 0)
         code = storage_check_policies(api, a, s->name, err);
@@ -346,7 +348,7 @@ static int storage_test(struct rest_call *c, struct err *err)
 /* --- scrub --- */
 
 struct scrub {
-    struct json_out *w; /* the array of findings is open in it */
+    struct json_out *w; /* its array of findings is open */
     uint64_t findings, objects, bytes;
 };
 

@@ -138,8 +138,8 @@ static int user_forget_keys(struct api *api, struct str id, struct err *err)
                     : 0;
 }
 
-/* Refuses to remove a user whose buckets are replicated: the replication uses the user's keys and
- * could not be removed without the user. */
+/* Refuses to remove a user whose buckets are replicated. The replication uses the user's keys, and
+ * it cannot be removed any more after the user. */
 static int user_check_replications(struct api *api, const struct user *user, struct err *err)
 {
     const struct replication *const *all;
@@ -170,7 +170,7 @@ static int user_remove(struct rest_call *c, struct err *err)
 
     if (code == 0)
         code = users_remove(api->o.users, name, err);
-    /* The keys are removed last, so that a user who may not be removed keeps them. */
+    /* The keys are removed last. So if the user may not be removed, the keys stay. */
     if (code == 0 && known)
         code = user_forget_keys(api, user.id, err);
     if (code == 0)
