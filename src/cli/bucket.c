@@ -19,8 +19,8 @@ static const struct output_column columns[] = {{"name"},    {"storage"},  {"owne
 static const struct output_column policy_columns[] = {
     {"user"}, {"user_id"}, {"bucket"}, {"storage"}, {"blocked"}};
 
-/* The columns of `weir bucket show`: those of `weir bucket list`, the bucket's size, and what
- * lifecycle rules did in the last complete sweep. */
+/* The columns of `weir bucket show`: those of `weir bucket list`, the bucket's size, and the
+ * results of the last complete sweep by lifecycle rules. */
 static const struct output_column show_columns[] = {{"name"},
                                                     {"storage"},
                                                     {"owner"},
@@ -73,8 +73,8 @@ static int bucket_list_run(struct api_client *r, const struct invocation *inv, s
     return code;
 }
 
-/* Returns an error if a storage could not be asked; the buckets that were found are shown all the
- * same. */
+/* Returns an error if a storage could not be asked. The buckets that were found are shown
+ * nevertheless. */
 static int bucket_judge(const json_t *answer, struct err *err)
 {
     const json_t *first = json_array_get(json_object_get(answer, "unasked"), 0);

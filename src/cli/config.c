@@ -1,4 +1,4 @@
-/* weir config: shows the configuration in use, and where each value came from. */
+/* weir config: shows the configuration in use, and the origin of each value. */
 #include "cli/commands.h"
 #include "command/output.h"
 #include "conf/keys.h"

@@ -16,8 +16,8 @@
 static void serve_limit_heaps(void)
 {
     mallopt(M_ARENA_MAX, 2 * get_nprocs());
-    /* The heap grows its own limits with every large block that is freed, and then keeps up to 64
-     * MiB in each of its arenas. Fixed limits give large blocks back to the system. */
+    /* By default glibc raises its own limits whenever a large block is freed, and then keeps up to
+     * 64 MiB in each of its heaps. With fixed limits it returns large blocks to the system. */
     mallopt(M_MMAP_THRESHOLD, 4 * (int)MIB);
     mallopt(M_TRIM_THRESHOLD, 4 * (int)MIB);
 }
@@ -33,8 +33,8 @@ static void serve_check_files(const struct server *s, uint64_t files)
                  log_u("http.connections", s->conf->http.connections));
 }
 
-/* Prints the first administrator's keys. `url` is the argument with which curl reaches the API, or
- * NULL. The secret is shown only on a terminal, because other output goes to a file or the journal
+/* Prints the first administrator's keys. `url` is the argument for curl to reach the API, or NULL.
+ * The secret is shown only on a terminal, because other output goes to a file or the journal
  * (docs/security.md, U1). */
 static void serve_print_keys(const struct server *s, const char *url)
 {
@@ -117,9 +117,9 @@ static void serve_reload(struct server *s, const struct invocation *inv)
     process_notify(STR("READY=1"));
 }
 
-/* Whether the database has stopped taking writes and the disk takes writes again, so that a new
- * start may help (docs/operations.md, "A disk that fails"). Until then the process goes on, because
- * it can still read, while a new process could not start. */
+/* Whether the database does not accept writes any more although the disk accepts writes again. Then
+ * a new start may help (docs/operations.md, "A disk that fails"). While the disk refuses writes,
+ * the process continues: it can still read, and a new process could not start. */
 static bool serve_disk_failed(const struct server *s, bool *told)
 {
     struct err why = {0}, err = {0};

@@ -74,8 +74,8 @@ static const struct output_column test_columns[] = {{"name"}, {"ok"}, {"error"}}
 static const struct output_column damage_columns[] = {
     {"damage"}, {"bucket"}, {"key"}, {"version"}, {"path"}};
 
-/* Flags that only remote storages have, and their members in the call's body. NULL: other code
- * writes the member. */
+/* Flags that only remote storages have, and the member of the call's body for each. NULL: other
+ * code writes the member. */
 static const struct {
     const char *flag, *member;
 } of_remote[] = {
@@ -178,8 +178,8 @@ static int storage_fill_key(struct json_out *w, const struct invocation *inv, st
     return 0;
 }
 
-/* Returns an error if the test failed. The error only sets the exit status; the table says what is
- * wrong. */
+/* Returns an error if the test failed. The error only sets the exit status, because the table
+ * already says what is wrong. */
 static int storage_judge_test(const json_t *answer, struct err *err)
 {
     (void)err;

@@ -1,5 +1,5 @@
-/* weir store: shows whether the coordination store is the one that a running weir knows, accepts
- * another store, and restores the configuration. */
+/* weir store: shows whether the coordination store is the one that the running weir has used
+ * before, accepts another store, and restores the configuration. */
 #include "cli/commands.h"
 #include "command/manage.h"
 

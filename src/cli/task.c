@@ -57,8 +57,7 @@ static const struct output_column show_columns[] = {
 
 /* --- list and show --- */
 
-/* Adds a row for a task. The column "when" says how far from now the task is due, in words for
- * people. */
+/* Adds a row for a task. The column "when" has the time until the task is due, in words. */
 static int task_row(struct output *table, json_t *task)
 {
     int64_t seconds = json_get_i64(task, "due_in_s", 0);
@@ -80,7 +79,7 @@ struct task_listing {
     struct api_client *client;
     const char *state; /* NULL: any state */
     struct output *table;
-    size_t left; /* tasks that may still be shown */
+    size_t left; /* how many more tasks may be shown */
     bool more;   /* there are, or may be, more tasks */
 };
 
