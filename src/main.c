@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 /* The rooms in the order of the help and the manual. Within a stage of the start, their parts start
- * in this order: the overlay of sharded buckets is there before any room opens a bucket. */
+ * in this order. So the overlay of sharded buckets starts before any room opens a bucket. */
 static const struct room *const rooms[] = {
     &shard_room, &replica_room, &swarm_room, &lake_room, &archive_room,
 };
