@@ -1,10 +1,10 @@
--- Locks of accounts, and fences. A lock of ours has the value `<fence>-<random word>`.
+-- Locks of accounts, and fences. A lock that weir has set has the value `<fence>-<random word>`.
 -- include part_schedule
--- Somebody looks at a leased account after this time at the latest, in ms.
+-- The lock of a leased account is checked again after this time at the latest, in ms.
 local LOOK = 60000
--- Returns in how many ms to look at the lock again; nil: nobody has it. A lock of ours that would live much longer than
--- `ttl` was taken before the store's clock went back, and was not renewed since: it counts as free. Locks that somebody
--- set by hand are honoured whatever their value and their time are.
+-- Returns nil if the lock is free; otherwise the time in ms after which to check it again. If a lock that weir has set
+-- would live much longer than `ttl`, it was set before the store's clock went back and was not renewed since then, so
+-- it counts as free. A lock that somebody has set by hand is respected, whatever its value and its time are.
 local function locked(key, ttl)
     local left = call('PTTL', key)
     if left == -2 then
@@ -21,7 +21,8 @@ local function locked(key, ttl)
     end
     return math.max(left, 1)
 end
--- Takes the lock. Returns nil if the caller has it now, else in how many ms to look at it again.
+-- Takes the lock. Returns nil if the caller has the lock now; otherwise the time in ms after which to check the lock
+-- again.
 local function take(key, token, ttl)
     if call('SET', key, token, 'NX', 'PX', text(ttl)) then
         return nil
@@ -32,12 +33,13 @@ local function take(key, token, ttl)
     end
     return left
 end
--- Returns the next fence, which is greater than all before, also when they were lost with the store.
+-- Returns the next fence. It is greater than all fences before, even if the store has lost them.
 local function next_fence(last)
     return math.max(last + 1, time[1] * 1000000 + time[2])
 end
--- Fences are times in microseconds, and the numbers of Lua are exact up to 2^53. A fence that was read from an object raises the
--- last one only up to 2^52 (the year 2112); claims count on from there. A last fence past 2^53 was not made by claims.
+-- Fences are times in microseconds, and the numbers of Lua are exact up to 2^53. A fence that was read from an object
+-- can raise the last fence at most to 2^52 (the year 2112), and later claims count on from there. So a last fence past
+-- 2^53 was not made by claims.
 local RAISE_MAX, EXACT_MAX = 2 ^ 52, 2 ^ 53
 local function last_fence()
     local last = tonumber(call('GET', FENCE) or '0') or 0

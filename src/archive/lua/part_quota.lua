@@ -1,5 +1,5 @@
--- `now` is the store's time in ms. rest_of() tells how long a rest that was noted still lasts. A rest of more than a day
--- and an hour was noted before the store's clock went back, and counts no more.
+-- `now` is the store's time in ms. rest_of() returns how long a stored rest still lasts. A rest of more than a day and
+-- an hour was stored before the store's clock went back, so it is ignored.
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local function rest_of(value)

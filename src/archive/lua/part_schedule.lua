@@ -1,18 +1,19 @@
--- The keys of the schedule, and helpers of all its scripts (docs/archive.md, "The schedule"). An *entry* is an account as
--- the indexes have it: `<slot> <member>`.
+-- The keys of the schedule, and functions for all its scripts (docs/archive.md, "The schedule"). An *entry* is the name
+-- of an account in the indexes: `<slot> <member>`.
 local call = redis.call
 local TRACKED, SETS, READY = 'tracked', 'w:archive:sets', 'w:archive:ready:'
 local LEASED, HOLD, FIRST = 'w:archive:leased', 'w:archive:hold', 'w:archive:first'
 local MAP, FAILS, BUILT, FENCE = 'w:archive:map', 'w:archive:fails', 'w:archive:built', 'w:archive:fence'
--- The score of an entry in a ready set is that of the account in `tracked`. For an account that was put in front it is
--- FRONT + the ms of that moment, which is below every time and below -1.
+-- The score of an entry in a ready set is the account's score in `tracked`. If the account was put in front, the score
+-- is FRONT plus the ms of that moment, which is below every time and below -1.
 local FRONT, FRONT_MAX = -1e15, -1e14
 local time = call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local function text(number)
     return string.format('%.0f', number)
 end
--- Whether there is a table of slots. Without one no account can be put anywhere: the caller gives the table and asks again.
+-- Whether there is a table of slots. Without a table no account can be put into a ready set; the caller of the script
+-- then writes the table to the store and calls the script again.
 local function mapped()
     return call('EXISTS', MAP) == 1
 end
@@ -42,7 +43,7 @@ local function ready(entry, member)
     call('SADD', SETS, set)
     return true
 end
--- Removes all that the indexes have about an account.
+-- Removes the account from all indexes.
 local function drop(entry, member)
     call('ZREM', set_of(entry), entry)
     call('ZREM', LEASED, entry)

@@ -1,4 +1,4 @@
--- Sets a token aside, or takes it up again. ARGV: key of the token, the server's words (empty: it is alive).
+-- Marks a token as dead, or as alive again. ARGV: key of the token, the server's message (empty: the token is alive).
 -- include part_quota
 if ARGV[2] == '' then
     return redis.call('HDEL', ARGV[1], 'dead', 'words', 'until')

@@ -1,4 +1,4 @@
--- Prolongs seats. ARGV: how long a seat counts (ms), then pairs of key and id.
+-- Extends seats. ARGV: how long a seat lasts (ms), then pairs of key and id.
 -- include part_quota
 local lasts = tonumber(ARGV[1])
 for i = 2, #ARGV, 2 do

@@ -1,5 +1,5 @@
--- Keeps what an answer told about a token. ARGV: key of the token, limit, remaining requests, time until the forge counts
--- anew (ms), how much longer a rest lasts (ms).
+-- Stores the quota that an answer has reported for a token. ARGV: key of the token, limit, remaining requests, time
+-- until the forge counts anew (ms), how much longer than that time the token rests (ms).
 -- include part_quota
 local key, remaining, reset = ARGV[1], tonumber(ARGV[3]), now + tonumber(ARGV[4])
 redis.call('HSET', key, 'limit', ARGV[2], 'remaining', ARGV[3], 'reset', number(reset))

@@ -1,4 +1,4 @@
--- Reads the states of hosts and tokens. ARGV: their keys. Answers the store's time (ms), then for each key limit,
+-- Reads the states of hosts and tokens. ARGV: their keys. Returns the store's time (ms), then for each key limit,
 -- remaining, reset, until, dead and words.
 -- include part_quota
 local answer = {number(now)}

@@ -1,17 +1,18 @@
--- Lets a host or a token rest. ARGV: its key, how long (ms; 0: the server did not say), the first rest (ms), the longest
--- doubled rest (ms), the longest rest (ms), the server's words. Answers how long the rest lasts (ms).
+-- Lets a host or a token rest. ARGV: its key, the length of the rest (ms; 0: the server did not say), the length of a
+-- first rest (ms), the longest doubled rest (ms), the longest rest (ms), the server's message. Returns how long the
+-- rest lasts (ms).
 -- include part_quota
 local key, rest = ARGV[1], tonumber(ARGV[2])
 local first, doubled_max, max = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
 local known = redis.call('HMGET', key, 'until', 'strikes', 'struck')
 local left = rest_of(known[1])
-if rest == 0 and left > 0 then -- requests that were under way have met the same limit
+if rest == 0 and left > 0 then -- the host or token rests already: a request that was under way has met the same limit
     return left
 end
 if rest == 0 then
     local strikes, struck = tonumber(known[2] or 0), tonumber(known[3] or 0)
     local last = strikes > 0 and math.min(first * 2 ^ (strikes - 1), doubled_max) or 0
-    if now < struck or now > struck + 3 * last then -- the rest itself, and twice as long in peace
+    if now < struck or now > struck + 3 * last then -- no limit was met for twice the length of the last rest
         strikes = 0
     end
     rest = math.min(first * 2 ^ strikes, doubled_max)

@@ -1,6 +1,7 @@
--- Asks for a request to a forge. ARGV: key of the host, key of the seats, number of seats, id of the seat, how long a seat
--- counts (ms), keys of the tokens. Answers which token to use (0: none was asked for), how long to wait for a seat (ms),
--- how long the host or all tokens rest (ms), and 1 if every token is dead. A seat is taken only if the last three are 0.
+-- Asks for permission to send a request to a forge. ARGV: key of the host, key of the seats, number of seats, id of the
+-- seat, how long a seat lasts (ms), keys of the tokens. Returns the token to use (0: the caller has named none), how
+-- long to wait for a seat (ms), how long the host or all tokens rest (ms), and 1 if every token is dead. A seat is
+-- taken only if the last three are 0.
 -- include part_quota
 local seats, most, id, lasts = ARGV[2], tonumber(ARGV[3]), ARGV[4], tonumber(ARGV[5])
 local rest = rest_of(redis.call('HGET', ARGV[1], 'until'))
@@ -13,7 +14,7 @@ for i = 6, #ARGV do
     if not token[2] then
         alive = alive + 1
         local left, reset = tonumber(token[3] or 1000000000), rest_of(token[4])
-        if reset == 0 then -- the forge counts anew
+        if reset == 0 then -- the time of the reset has passed: the forge counts anew
             left = 1000000000
         end
         rest = rest_of(token[1])
@@ -37,7 +38,7 @@ if redis.call('ZCARD', seats) >= most then
 end
 redis.call('ZADD', seats, number(now + lasts), id)
 redis.call('PEXPIRE', seats, number(lasts))
-if best_left < 1000000000 and best > 0 then -- counted before the answer, so that many at once do not pass the limit
+if best_left < 1000000000 and best > 0 then -- counted before the answer arrives, so that many requests at once stay below the limit
     redis.call('HINCRBY', ARGV[best + 5], 'remaining', -1)
 end
 return {best, 0, 0, 0}

@@ -1,4 +1,4 @@
--- Begins to track accounts. ARGV: entries. Answers how many of the accounts were not tracked before.
+-- Begins to track accounts. ARGV: entries. Returns how many of the accounts were not tracked before.
 -- include part_schedule
 if not mapped() then
     return 'NOMAP'

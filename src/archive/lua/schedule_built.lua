@@ -1,6 +1,6 @@
--- Notes that the accounts of a slot are being loaded, or are loaded. ARGV: `begin`, slot, a random mark; or `end`, slot,
--- the mark, epoch of the table. Answers 1, or 0 when the mark is not there any more, since the store was emptied or
--- another rebuild of the slot has begun.
+-- Notes that the accounts of a slot are being loaded, or that they are loaded. ARGV: `begin`, slot, a random mark; or
+-- `end`, slot, the mark, epoch of the table. Returns 1. Returns 0 if the mark does not exist any more, because the
+-- store was emptied or another rebuild of the slot has begun.
 -- include part_schedule
 local building = 'w:archive:building'
 if ARGV[1] == 'begin' then

@@ -1,12 +1,13 @@
--- Claims the accounts whose last full sync is the oldest (docs/archive.md, T3 and T4). ARGV: how many accounts to claim;
--- the locks' time to live in ms; how many ms old a sync must be; a random word; how many accounts to look at; '1' to put
--- back leased accounts whose lock is gone and held ones whose time has come; then the ready sets to look at, as
--- `<host>:<satellite>`. Answers the time in ms; the ms after which an account may be found, -1: only news can bring one;
--- then, for each claimed account, its entry, score, fence and token.
+-- Claims the accounts whose last full sync is the oldest (docs/archive.md, T3 and T4).
+-- ARGV: how many accounts to claim; the locks' time to live in ms; the least age of the last sync in ms; a random word;
+-- how many accounts to examine; '1' to put leased accounts whose lock is gone, and held accounts whose hold has ended,
+-- back into the ready sets; then the ready sets to claim from, as `<host>:<satellite>`.
+-- Returns the time in ms; the ms after which an account may be found (-1: only news can bring one); then, for each
+-- claimed account, its entry, score, fence and token (the value of its lock).
 -- include part_lock
 local count, ttl, resync, word = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
 local SLICE, HOLD_MAX = 64, 7 * 86400000 + 3600000
--- Puts a leased account back if nobody has its lock.
+-- Puts a leased account back into its ready set if its lock is free.
 local function look(entry)
     local _, member = split(entry)
     local left = locked(lock_of(member), ttl)
@@ -26,7 +27,7 @@ local function wake(entry)
         drop(entry, member)
     end
 end
--- Calls fn for up to SLICE entries of a set of times.
+-- Calls fn for up to SLICE entries of a set whose score, a time, is between `from` and `to`.
 local function each(set, from, to, fn)
     for _, entry in ipairs(call('ZRANGEBYSCORE', set, from, to, 'LIMIT', 0, SLICE)) do
         fn(entry)
@@ -35,7 +36,7 @@ end
 if ARGV[6] == '1' then
     each(LEASED, '-inf', text(now), look)
     each(HOLD, '-inf', text(now), wake)
-    -- Times that nobody sets, unless the store's clock was ahead and went back.
+    -- Such times exist only if the store's clock was ahead and has gone back.
     each(LEASED, '(' .. text(now + 2 * ttl + 2 * LOOK), '+inf', look)
     each(HOLD, '(' .. text(now + HOLD_MAX), '+inf', wake)
 end
@@ -62,7 +63,7 @@ end
 
 local fence, claimed, wait = last_fence(), 0, -1
 local out = {text(now), '-1'}
--- Handles the head of a ready set: claims it, or puts it where it belongs.
+-- Handles the first entry of a ready set: claims it, or moves it to the index where it belongs.
 local function handle(i)
     local entry, score = heads[i].entry, heads[i].score
     local _, member = split(entry)

@@ -1,6 +1,6 @@
--- Counts accounts. ARGV: '1' to count due and never synced ones too, how many ms old a sync must be. Answers the numbers of
--- accounts that are tracked, ready, leased, held, in front, odd; of slots that are built; the epoch of the table; the
--- numbers of accounts that are due and that were never synced.
+-- Counts accounts. ARGV: '1' to count also due and never synced accounts, the least age of the last sync in ms. Returns
+-- the numbers of accounts that are tracked, ready, leased, held, in front, odd (not the name of an account); the number
+-- of slots that are built; the epoch of the table; the numbers of accounts that are due and that were never synced.
 -- include part_schedule
 local ready_count, due = 0, 0
 for _, set in ipairs(call('SMEMBERS', SETS)) do

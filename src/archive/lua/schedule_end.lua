@@ -1,6 +1,8 @@
--- Ends a claim. ARGV: entry; the lock's token; when the account was claimed (ms), 0 if it was not tracked; then `full` and the
--- score, `failed` and for how many ms to hold the account (0: by the number of failures), or `back` and until when the
--- account is held (0: not). Answers 1, or 0 when the lock was lost.
+-- Ends a claim. ARGV: entry; token (the value of the lock); when the account was claimed (ms), 0 if it was not tracked;
+-- then one of
+-- `full` and the new score; `failed` and the ms for which to hold the account (0: computed from the number of
+-- failures); `back` and the time until which the account is held (0: it is not held).
+-- Returns 1, or 0 if the lock was lost.
 -- include part_lock
 if not mapped() then
     return 'NOMAP'
@@ -9,8 +11,8 @@ local entry, how, value = ARGV[1], ARGV[4], tonumber(ARGV[5])
 local slot, member = split(entry)
 local FAIL_MS, FAIL_MAX_MS = 60000, 86400000
 if redis.pcall('GET', lock_of(member)) ~= ARGV[2] then
-    -- If the store was emptied since the claim, the rebuild may have looked for the account before its record was written and
-    -- after its `.new` object was removed. So the account is not left to the rebuild alone (docs/archive.md, V5).
+    -- The store may have been emptied since the claim. Then the rebuild may have listed the slot before this sync wrote the
+    -- record, and found no `.new` object either. So the end of the sync adds the account itself (docs/archive.md, V5).
     if tonumber(ARGV[3]) > 0 and tonumber(call('HGET', MAP, 'since') or '0') >= tonumber(ARGV[3]) and
         call('ZADD', TRACKED, 'NX', '-1', member) == 1 then
         ready(entry, member)

@@ -1,4 +1,5 @@
--- Makes later fences greater than a number. ARGV: the number. Answers 0 if no claim can have had it as its fence.
+-- Makes later fences greater than a number. ARGV: the number. Returns 0 if no claim can have had that number as its
+-- fence.
 -- include part_lock
 local fence = tonumber(ARGV[1])
 if not fence or fence > RAISE_MAX then

@@ -1,5 +1,5 @@
--- Describes accounts. ARGV: entries. Answers for each its score (empty: the account is not tracked), its place (ready,
--- leased, held, unknown), 1 if it is in front, 1 if its lock is there, until when it is held, and its failures in a row.
+-- Describes accounts. ARGV: entries. Returns for each its score (empty: the account is not tracked), its place (ready,
+-- leased, held, unknown), 1 if it is in front, 1 if its lock exists, until when it is held, and its failures in a row.
 -- include part_schedule
 local out = {}
 for i = 1, #ARGV do

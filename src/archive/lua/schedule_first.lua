@@ -1,5 +1,5 @@
--- Puts an account in front of all others. ARGV: entry. Answers 1, or 0 when the account is not tracked. An account that
--- somebody works on comes to the front when it is put back.
+-- Puts an account in front of all others. ARGV: entry. Returns 1, or 0 if the account is not tracked. If the account is
+-- being synced, it is put in front when its claim ends.
 -- include part_schedule
 if not mapped() then
     return 'NOMAP'

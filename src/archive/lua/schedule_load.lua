@@ -1,6 +1,6 @@
 -- Tracks accounts that the rebuild has found. ARGV: triples of score, member and entry; accounts of one slot and host
--- follow each other. A score that is known stays, because that of the rebuild is less exact. Answers how many of the
--- accounts were not tracked before.
+-- follow each other. A score that `tracked` already has stays, because that of the rebuild is less exact. Returns how
+-- many of the accounts were not tracked before.
 -- include part_schedule
 if not mapped() then
     return 'NOMAP'
@@ -20,7 +20,7 @@ for i = 1, #ARGV, 3 do
 end
 local added = call('ZADD', TRACKED, 'NX', unpack(tracked))
 if added == #ARGV / 3 then
-    -- The store was emptied, so that no index has the accounts: they are added together.
+    -- The store was emptied, so no index has the accounts, and all can be added in one call.
     for _, group in ipairs(groups) do
         call('ZADD', group[1], unpack(group[2]))
         call('SADD', SETS, group[1])

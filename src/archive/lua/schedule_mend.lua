@@ -1,7 +1,9 @@
 -- Compares accounts with `tracked`. ARGV: `look` or `fix`; the key of the set in which the entries were found; then
--- entries. `look` changes nothing and answers the entries of accounts that are tracked and in no other place: somebody
--- has added them by hand. `fix` puts everything right and answers how many accounts were found, dropped and moved, and how
--- many scores lay in the future.
+-- entries.
+-- `look` changes nothing. It returns the entries of accounts that are tracked but in no other place: somebody has added
+-- them by hand.
+-- `fix` corrects the indexes. It returns how many accounts were found, dropped and moved, and how many scores were in
+-- the future.
 -- include part_schedule
 if not mapped() then
     return 'NOMAP'

@@ -1,4 +1,4 @@
--- Ends the tracking of an account. ARGV: entry. Answers 1, or 0 when the account is not tracked.
+-- Ends the tracking of an account. ARGV: entry. Returns 1, or 0 if the account is not tracked.
 -- include part_schedule
 if not mapped() then
     return 'NOMAP'

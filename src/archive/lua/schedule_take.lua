@@ -1,6 +1,6 @@
--- Claims one account, whatever its score is. ARGV: entry, the lock's time to live in ms, a random word. Answers nothing
--- (nil) when somebody has the lock; else the time in ms, the fence, the token, the score (empty: the account is not
--- tracked), and until when the account was held (0: it was not).
+-- Claims one account, whatever its score is. ARGV: entry, the lock's time to live in ms, a random word. Returns nil if
+-- somebody else has the lock. Otherwise returns the time in ms, the fence, the token, the score (empty: the account is
+-- not tracked), and until when the account was held (0: it was not).
 -- include part_lock
 if not mapped() then
     return 'NOMAP'
