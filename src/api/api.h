@@ -45,11 +45,13 @@ struct api_options {
     /* the S3 server, whose metrics are shown; NULL: S3 is not served */
     struct http_server *s3;
     struct lifecycle_worker *lifecycle; /* for its metrics; NULL: this process is not a worker */
-    struct store *app;                  /* appDB; on the queue's server if replication is on */
+    /* AppDB; if replication is on, it is on the same server as the queue. */
+    struct store *app;
     struct queue *queue;
     const struct queue_weight *queues; /* the queues that workers take tasks from */
     size_t queue_count;
-    struct store *config;              /* configDB; on the queue's server if replication is on */
+    /* ConfigDB; if replication is on, it is on the same server as the queue. */
+    struct store *config;
     struct replications *replications; /* NULL: replication is off */
     /* Checks that the store is the one that weir has used before. */
     struct installation *installation;

@@ -58,7 +58,7 @@ static void shown_write_sweep(struct json_out *w, const char *state,
 #undef X
 }
 
-/* Writes whether the bucket has lifecycle rules, and what their last complete sweep did. */
+/* Writes whether the bucket has lifecycle rules, and the results of their last complete sweep. */
 static int shown_write_lifecycle(struct json_out *w, struct bucket *b, struct arena *a,
                                  struct err *err)
 {

@@ -83,7 +83,7 @@ static int bucket_list_all(struct rest_call *c, struct storage *s, struct err *e
     return code;
 }
 
-/* --- buckets that only their users see --- */
+/* --- buckets on storages that show a bucket only to its users --- */
 
 struct seen_bucket {
     struct bucket_info info;

@@ -22,7 +22,7 @@ struct account_work {
     bool unchanged; /* the forge says that every page of its list is unchanged */
     struct plan plan;
     struct sync_scope scope;
-    struct cond asked;            /* the condition behind scope.asked */
+    struct cond asked;            /* the condition variable to which scope.asked points */
     struct mutex lock;            /* class "archive sync"; guards the members below */
     size_t next;                  /* index of the next item to work on */
     struct archive_record errors; /* errors of this sync; only this member of the record is used */

@@ -41,8 +41,8 @@ static int list_renamed(struct account_work *w, struct str login, struct err *er
     return account_fail(w, ARCHIVE_RENAMED, "list", ERR_NOT_FOUND, err);
 }
 
-/* The forge has no account of this name. Looks it up by its number, to learn whether it was
- * renamed. */
+/* The forge has no account of this name. Looks the account up by its number, to learn whether the
+ * account was renamed. */
 static int list_missing(struct account_work *w, const struct forge_fault *f, struct err *err)
 {
     struct forge_account known = {.id = w->old.account.id, .type = w->old.account.type}, now = {0};

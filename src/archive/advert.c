@@ -270,9 +270,9 @@ static int fetch_begin_v2(struct pkt_in *in, const struct git_fetch *f, struct e
     return err_set(err, ERR_TOO_LARGE, "the git server sends lines without end");
 }
 
-/* Without multi_ack a server sends one ACK for the first have that it knows. git's own server sends
- * one more ACK for each further have that is a parent of the first. The packet behind the ACKs is
- * kept. */
+/* Skips the ACKs. Without multi_ack a server sends one ACK, for the first of the haves that it
+ * knows. git's own server sends a further ACK for each have that is a parent of that one. The
+ * packet after the ACKs is not consumed. */
 static int fetch_skip_acks(struct pkt_in *in, struct err *err)
 {
     struct pkt p;
@@ -290,8 +290,8 @@ static int fetch_skip_acks(struct pkt_in *in, struct err *err)
     return err_set(err, ERR_TOO_LARGE, "the git server sends lines without end");
 }
 
-/* With a depth, lines about shallow commits and a flush packet come first. Then comes a NAK, or
- * lines with ACK. The last ACK lines end after their id. */
+/* Reads up to the beginning of the pack. With a depth, lines about shallow commits and a flush
+ * packet come first. Then comes a NAK, or lines with ACK. The last ACK lines end after their id. */
 static int fetch_begin_v0(struct pkt_in *in, const struct git_fetch *f, struct err *err)
 {
     bool in_shallow = f->depth > 0;

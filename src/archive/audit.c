@@ -1,4 +1,4 @@
-/* Audits: verdicts, and when they are due. */
+/* Reads and writes the verdicts of audits, and decides when an audit is due. */
 #include "archive/audit_int.h"
 
 #include "base/clock.h"

@@ -14,8 +14,8 @@ struct audit_work {
     struct git_said said;
 };
 
-/* Copies the bundle to scratch and lets git judge it: fills w->verdict. The folder stays until
- * audit_work_release(). The errors are those of audit_run(). */
+/* Copies the bundle to scratch, lets git check it, and fills w->verdict. The folder in scratch
+ * stays until audit_work_release(). The errors are those of audit_run(). */
 int audit_work_init(struct audit_work *w, const struct audit_job *job, struct err *err) MUST_CHECK;
 void audit_work_release(struct audit_work *w);
 

@@ -1,4 +1,4 @@
-/* A bundle in scratch, judged by git. */
+/* Copies a bundle to scratch, and lets git check it there. */
 #include "archive/audit_int.h"
 
 #include "base/bytes.h"

@@ -1,4 +1,5 @@
-/* Computes what to ask a server for, given the stored bundle. */
+/* Computes the request to a server, its wants and haves, from the server's refs and the stored
+ * bundle. */
 #include "archive/bundle.h"
 
 #include <stdlib.h>

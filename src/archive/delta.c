@@ -20,8 +20,8 @@ int delta_sizes_read(struct delta_sizes *out, struct str *delta, struct err *err
     return 0;
 }
 
-/* Reads the offset and the length that the copy instruction `op` has, and moves `delta` behind
- * them. Returns false when the delta ends too early. */
+/* Reads the offset and the length of the copy instruction `op`, and removes them from the front of
+ * `delta`. Returns false when the delta ends too early. */
 static bool delta_take_range(unsigned char op, struct str *delta, size_t *offset, size_t *len)
 {
     size_t value[2] = {0, 0};

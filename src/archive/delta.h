@@ -13,7 +13,7 @@ struct delta_sizes {
     uint64_t base, result; /* bytes */
 };
 
-/* Reads the sizes and moves the beginning of `delta` behind them. ERR_PARSE: the delta does not
+/* Reads the two sizes and removes them from the front of `delta`. ERR_PARSE: the delta does not
  * begin with sizes. */
 int delta_sizes_read(struct delta_sizes *out, struct str *delta, struct err *err) MUST_CHECK;
 

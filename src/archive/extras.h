@@ -57,7 +57,8 @@ struct extras {
     char too_big[EXTRA_TOO_BIG_MAX + 1];
 };
 
-/* How far the options of a repository were read. The texts are in an arena. */
+/* The checkpoints of a repository's options: how far each list was read. The texts are in an
+ * arena. */
 struct extras_state {
     struct str issues,
         /* For each of these two lists: the next request asks for changes since this time, which is

@@ -168,7 +168,8 @@ static int forge_check_account(const struct forge_session *s, const struct forge
     struct archive_account account;
     int code = archive_account_make(&account, &a, s->entry->forge.host, c->login, err);
 
-    if (code == 0 && c->type.len > FORGE_TYPE_MAX) /* the first line of a record has 4 KiB */
+    /* The first line of a record, which has the type, may have only 4 KiB. */
+    if (code == 0 && c->type.len > FORGE_TYPE_MAX)
         code = err_set(err, ERR_PARSE, "the type of the account is too long");
     arena_release(&a);
     return code < 0 ? forge_malformed(fault, ERR_PARSE, err) : 0;

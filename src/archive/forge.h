@@ -93,7 +93,7 @@ struct forge_repo {
     struct str clone_url; /* on the forge's own origin; empty when `foreign` */
     struct str default_branch, pushed_at;
     uint64_t size_kb; /* size in KiB as the forge reports it; may be outdated; 0: not reported */
-    unsigned page;    /* the page of the listing that had it, counted from 0 */
+    unsigned page;    /* number of the page on which the repository was listed, from 0 */
     bool foreign;     /* the clone URL leads to another host: the outcome is ARCHIVE_REDIRECT */
     bool empty, disabled, is_private, fork, archived, has_wiki;
 };
@@ -186,8 +186,8 @@ struct forge_gist {
 typedef int forge_gist_fn(void *ctx, const struct forge_gist *g, struct err *err);
 
 /* Calls each() for every gist of an account that has changed since a time (ms since 1970; 0: all).
- * A forge that has no gists counts as one where the account has none. A gist is left out if its URL
- * is neither on the forge's own origin nor on gist.HOST. */
+ * On a forge without gists the call succeeds and finds none. A gist is left out if its URL is
+ * neither on the forge's own origin nor on gist.HOST. */
 int forge_gists(struct forge_session *s, struct arena *a, struct str login, int64_t since_ms,
                 forge_gist_fn *each, void *ctx, struct forge_fault *fault,
                 struct err *err) MUST_CHECK;

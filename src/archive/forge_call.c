@@ -3,7 +3,7 @@
  *
  * A question may take several requests. weir asks again in these cases:
  * - the token was refused or must rest: with another token, or after a pause;
- * - the server failed: up to three times;
+ * - the server failed: until its third failure;
  * - a redirect stays on the API's origin: up to three times.
  *
  * Every other answer ends the question. */

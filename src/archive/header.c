@@ -247,10 +247,10 @@ static void git_refs_copy(struct git_refs *to, const struct git_refs *from)
     }
 }
 
-/* Returns the second for the points of this sync. It is later than that of any earlier sync, even
- * if the clock has not advanced or was set back. If two syncs shared a second, the lines
- * `<second>/was/heads/a` and `<second>/was/heads/a/b` could both exist, and git accepts only one of
- * them: a ref cannot be a folder too. Within one sync such names do not occur. */
+/* Returns the time, in seconds, of the points of this sync. It is later than that of any earlier
+ * sync, even if the clock has not advanced or was set back. If two syncs had the same time, the
+ * lines `<second>/was/heads/a` and `<second>/was/heads/a/b` could both exist, and git accepts only
+ * one of them: a ref cannot be a folder too. Within one sync such names do not occur. */
 static int64_t header_second(const struct bundle_header *old, const struct header_time *t)
 {
     int64_t last = old->points.len ? old->points.items[old->points.len - 1].at_s : -1;

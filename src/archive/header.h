@@ -33,8 +33,9 @@ struct bundle_header {
 /* The time of the points that a sync adds, in seconds since 1970. */
 struct header_time {
     int64_t now_s; /* when the sync began */
-    /* points_s of an earlier write of the same sync: the new points get the same time. 0: there was
-     * no earlier write, or the server's refs were read again since then. */
+    /* If this sync has written the bundle before: points_s of that write, so that the new points
+     * get the same time. 0: this is the first write, or the server's refs were read again since
+     * then. */
     int64_t same_sync_s;
 };
 

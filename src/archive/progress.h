@@ -18,8 +18,8 @@ struct progress {
     uint64_t bytes;               /* bytes that git servers sent */
 };
 
-/* These write the progress of a sync. Errors of the store are ignored. progress_note() writes at
- * most every PROGRESS_EVERY_MS. */
+/* These functions write the progress of a sync. Errors of the store are ignored. progress_note()
+ * writes at most every PROGRESS_EVERY_MS. */
 void progress_begin(struct archive *x, const struct schedule_claim *c, struct sync_scope *s);
 void progress_note(struct archive *x, const struct schedule_claim *c, struct sync_scope *s);
 void progress_end(struct archive *x, const struct schedule_claim *c);

@@ -40,7 +40,7 @@ enum {
     QUOTA_GIT_SEATS = 8,
     QUOTA_RATE_PER_S = 15,           /* most requests a second with one token */
     QUOTA_REST_FIRST_S = 60,         /* length of the first rest without Retry-After */
-    QUOTA_REST_DOUBLED_MAX_S = 3600, /* most length of a rest without Retry-After */
+    QUOTA_REST_DOUBLED_MAX_S = 3600, /* longest rest without Retry-After */
     QUOTA_REST_MAX_S = 24 * 3600,
     QUOTA_SEAT_MS = 120 * 1000, /* the seat of a request expires after this time */
     /* The seat of a transfer expires after this time, unless its process extends it. */

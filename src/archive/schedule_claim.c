@@ -10,7 +10,8 @@
 enum { CLAIM_LOOKS = 128, CLAIM_HEAD = 2, CLAIM_FIELDS = 4 };
 enum {
     CLAIM_ARGS = 6,
-    CLAIM_BACK = 8 /* one in this many claims puts leased and held accounts back */
+    /* One in this many claims puts leased and held accounts back into the ready sets. */
+    CLAIM_BACK = 8
 };
 
 /* Writes the arguments of the claim script. Each claim begins with another ready set, so that

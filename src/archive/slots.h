@@ -63,9 +63,9 @@ size_t slots_held(const struct slots *t, size_t satellite);
 /* The index of a satellite, or -1. */
 int slots_find(const struct slots *t, struct str name);
 
-/* slots_write() writes the table as JSON, and the other function reads it. Reading is strict: if
- * the table breaks a rule, the result is ERR_CORRUPT with a text about the first fault, and `out`
- * stays unchanged. */
+/* slots_write() writes the table as JSON, and slots_read() reads it. Reading is strict: if the
+ * table breaks a rule, the result is ERR_CORRUPT with a text about the first fault, and `out` stays
+ * unchanged. */
 void slots_write(struct buf *out, const struct slots *t);
 int slots_read(struct slots *out, struct str text, struct err *err) MUST_CHECK;
 

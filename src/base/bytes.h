@@ -70,8 +70,8 @@ static inline void varint_append(struct buf *out, uint64_t v)
     buf_append(out, bytes, len);
 }
 
-/* Reads a varint from the front of `in` and moves `in` behind it. Returns false when the varint is
- * cut short or does not fit into 64 bits; `in` and `out` are then unchanged. */
+/* Reads a varint and removes it from the front of `in`. Returns false when the varint is cut short
+ * or does not fit into 64 bits; `in` and `out` are then unchanged. */
 static inline bool varint_take(struct str *in, uint64_t *out)
 {
     uint64_t v = 0;

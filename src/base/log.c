@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Where log lines go. The lock is a plain mutex because base/ may not use the locks of os/. Code
- * that holds the lock calls nothing that takes another lock. */
+/* The destination of log lines. The lock is a plain mutex because base/ may not use the locks of
+ * os/. Code that holds the lock calls nothing that takes another lock. */
 struct log_sink {
     int fd;
     _Atomic(int) level, format;

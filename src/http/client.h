@@ -40,8 +40,10 @@ struct client_request {
     const struct http_header *headers;
     size_t header_count;
     struct str body;
-    client_body_fn *on_body; /* NULL: the body is gathered in client_response.body (limit 64 MiB) */
-    /* on_body() gets only bodies of responses with a status of 2xx; other bodies are gathered. */
+    /* NULL: the body is collected in client_response.body (limit 64 MiB). */
+    client_body_fn *on_body;
+    /* on_body() is called only for bodies of responses with a status of 2xx; other bodies are
+     * collected in client_response.body. */
     bool on_success_only;
     /* Called several times a second with the number of bytes that were sent and received so far.
      * NULL: not called. */

@@ -125,7 +125,7 @@ static size_t on_header(char *p, size_t size, size_t count, void *ctx)
         return attempt_stop(a, err_set(a->err, ERR_PEER, "a response with heads without end"));
     if (a->body_begun)
         return line.len;
-    /* A new head begins. Earlier heads were those of a 1xx response or of a proxy. */
+    /* This line begins a new head. An earlier head was that of a 1xx response or of a proxy. */
     if (str_starts(line, STR("HTTP/"))) {
         buf_reset(&a->head);
         a->header_count = 0;

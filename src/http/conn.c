@@ -467,7 +467,7 @@ static int refusal_status(const struct http_request *req, int code)
     }
 }
 
-/* Gives the connection a struct http_request. Returns false when there is no memory. */
+/* Attaches a struct http_request to the connection. Returns false when there is no memory. */
 static bool attach_request(struct conn *c)
 {
     struct http_request *req = request_take(c->server);

@@ -104,8 +104,8 @@ const struct sock_addr *http_request_peer(struct http_request *req);
 /* The server that received the request. */
 struct http_server *http_request_server(struct http_request *req);
 bool http_request_is_tls(struct http_request *req);
-/* These return OpenSSL's name of the cipher and the TLS version, such as "TLSv1.3"; "" without TLS.
- */
+/* These functions return OpenSSL's name of the cipher and the TLS version, such as "TLSv1.3"; ""
+ * without TLS. */
 const char *http_request_cipher(struct http_request *req);
 const char *http_request_tls_version(struct http_request *req);
 bool http_may_block(struct http_request *req);

@@ -54,11 +54,11 @@ struct upstream_request {
     void *may_ctx;
 };
 
-/* Sends a request and reads the response's head. Any status is success. ERR_UNAVAILABLE: the
- * request never reached the peer, or the peer is marked down. ERR_BUSY: all connections are in use,
- * or weir has no descriptor. ERR_TIMEOUT: the exchange took too long. ERR_CLOSED: the connection
- * broke, and the peer may have acted on the request. ERR_PEER: the response is malformed. An error
- * of the body's reader is returned as it is. */
+/* Sends a request and reads the response's head. The call succeeds whatever the HTTP status is.
+ * ERR_UNAVAILABLE: the request never reached the peer, or the peer is marked down. ERR_BUSY: all
+ * connections are in use, or weir has no descriptor. ERR_TIMEOUT: the exchange took too long.
+ * ERR_CLOSED: the connection broke, and the peer may have acted on the request. ERR_PEER: the
+ * response is malformed. An error of the body's reader is returned as it is. */
 int upstream_send(struct exchange **out, struct upstream *u, const struct upstream_request *r,
                   struct err *err) MUST_CHECK;
 

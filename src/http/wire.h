@@ -50,8 +50,8 @@ struct http_head {
     size_t size; /* bytes of the head, including the empty line */
 };
 
-/* These parse a head. *seen counts the bytes that earlier calls have searched; set it to 0 before
- * the first call. So a head that arrives byte by byte takes linear time. */
+/* These functions parse a head. *seen counts the bytes that earlier calls have searched; set it to
+ * 0 before the first call. So a head that arrives byte by byte takes linear time. */
 int http_parse_request(struct http_head *out, struct str in, size_t *seen,
                        struct err *err) MUST_CHECK;
 int http_parse_response(struct http_head *out, struct str in, size_t *seen,

@@ -42,8 +42,8 @@ enum flight_state flight_begin(struct flights *f, struct flight_call *c, uint64_
  * leader. Returns the number of calls in the flight, at most `room`. */
 size_t flight_board(struct flights *f, struct flight_call **calls, size_t room,
                     bool (*fits)(void *ctx, struct flight_call *c), void *ctx);
-/* Ends the flight: wakes the next leader, then the calls that were taken along. They must have
- * their answers. */
+/* Ends the flight: wakes the next leader, and then the calls that were taken along. The answers of
+ * these calls must be stored before. */
 void flight_end(struct flights *f, struct flight_call *const *calls, size_t count);
 
 #endif

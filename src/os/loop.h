@@ -36,7 +36,7 @@ struct loop {
     struct thread thread;
     struct mutex lock; /* class "loop"; taken only to go to sleep and to wake */
     struct cond changed;
-    _Atomic(bool) ready; /* `lock` and `changed` are initialised, also after a stop */
+    _Atomic(bool) ready; /* `lock` and `changed` are initialised, and stay so after a stop */
     _Atomic(bool) woken, stop;
 };
 

@@ -25,8 +25,8 @@ bool networks_have_ip(const struct networks *n, const uint8_t ip[IP_LEN]);
 bool networks_have(const struct networks *n,
                    const struct sock_addr *addr); /* false for a unix socket */
 
-/* These write the 16 bytes of an IP address, given as a text or as a socket address. They return
- * false when the text or the socket address is not an IP address. */
+/* These functions write the 16 bytes of an IP address, given as a text or as a socket address. They
+ * return false when the text or the socket address is not an IP address. */
 bool ip_parse(uint8_t out[IP_LEN], struct str text);
 bool ip_of(uint8_t out[IP_LEN], const struct sock_addr *addr);
 bool ip_is_v4(const uint8_t ip[IP_LEN]);

@@ -35,9 +35,9 @@ static int know_kv(struct server *s, struct err *err)
 }
 
 /* Opens the key-value store on the Redis of the coordination store, because the configuration names
- * no other place. The key-value store needs a Redis that does not evict keys and does not hide
- * INFO; the coordination store accepts such a Redis. Then only the lake fails, and weir starts all
- * the same. */
+ * no other place. The key-value store needs a Redis that neither evicts keys nor hides INFO; the
+ * coordination store accepts any Redis. If the Redis does one of these things, only the lake fails,
+ * and weir starts all the same. */
 static int open_kv_beside(struct server *s, struct err *err)
 {
     struct err why = {0};
