@@ -127,7 +127,7 @@ static int advert_caps(struct git_advert *v, struct git_refs *refs, struct str c
     return code;
 }
 
-/* Reads one line with a ref. The first line has the capabilities behind a NUL. */
+/* Reads one line with a ref. In the first line a NUL follows the ref, and then the capabilities. */
 static int advert_ref(struct git_advert *v, struct git_refs *refs, struct str line, bool is_first,
                       struct err *err)
 {

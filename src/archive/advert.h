@@ -11,9 +11,9 @@
 struct git_advert {
     bool is_v2;
     bool is_sha256;
-    bool has_unborn;    /* v2: ls-refs accepts the argument `unborn` */
-    bool has_ofs_delta; /* v0: the server sends deltas by offset */
-    bool has_side_band; /* v0: the server supports side-band-64k */
+    bool has_unborn;    /* protocol version 2: ls-refs accepts the argument `unborn` */
+    bool has_ofs_delta; /* protocol version 0: the server sends deltas by offset */
+    bool has_side_band; /* protocol version 0: the server supports side-band-64k */
 };
 
 /* Reads the answer. With v2 it has only capabilities, and `refs` stays empty. Otherwise `refs` gets

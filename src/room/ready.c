@@ -51,8 +51,8 @@ static void ready_run_check(void *ctx)
     ready_set_state(c->state, code, &err);
 }
 
-/* Runs all checks at the same time. With a Redis that does not answer, each check takes its whole
- * timeout. */
+/* Runs all checks at the same time, because each check takes its whole timeout when Redis does not
+ * answer. */
 static void ready_run_checks(struct ready *r, struct ready_state *states)
 {
     struct check checks[READY_MAX_PARTS] = {0};
