@@ -1,5 +1,6 @@
-/* The parts of an account's sync: account.c has the order of steps, account_list.c asks the forge,
- * account_repos.c works on the repositories, account_end.c writes records and errors. */
+/* The parts of an account's sync. account.c has the order of the steps, account_list.c asks the
+ * forge for the repositories, account_repos.c syncs them, account_gists.c syncs gists, and
+ * account_end.c writes records and errors. */
 #ifndef ARCHIVE_ACCOUNT_INT_H
 #define ARCHIVE_ACCOUNT_INT_H
 

@@ -1,5 +1,5 @@
-/* Smart HTTP: requests to a git server and the flow of its answers. G1 to G7 are rules of
- * docs/archive.md. */
+/* Smart HTTP: sends requests to a git server, and reads its answers while they arrive. G1 to G7 are
+ * rules of docs/archive.md. */
 #include "archive/fetch.h"
 
 #include "base/clock.h"

@@ -118,8 +118,8 @@ struct satellite_made {
  * ERR_BUSY: slots are still moving. */
 int satellites_add(struct satellites *s, struct arena *a, const struct satellite_wanted *wanted,
                    size_t count, struct satellite_made *made, struct err *err) MUST_CHECK;
-/* Begins to move the slots of a satellite to the others. When they have moved, the satellite is
- * removed from the table. */
+/* Begins to move the slots of a satellite to the other satellites. When they have moved, the
+ * satellite is removed from the table. */
 int satellites_drain(struct satellites *s, struct str name, struct err *err) MUST_CHECK;
 /* Ends the move of a slot; the satellite that it leaves must have no object of it. When no slot
  * moves any more, drained satellites are removed from the table. */

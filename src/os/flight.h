@@ -30,7 +30,7 @@ struct flight_call {
     sem_t woken; /* posted when the call leads, and when a flight that took it along has ended */
 };
 
-/* `lock` was initialised by the caller. */
+/* The caller must have initialised `lock`. */
 void flights_init(struct flights *f, size_t max);
 void flights_release(struct flights *f); /* no call may be running */
 
