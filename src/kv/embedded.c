@@ -19,7 +19,7 @@ struct embedded_rows { /* a scan */
     struct kv_scan scan;
     struct db_iter *it;  /* NULL: closed */
     struct buf from, to; /* bounds of the iterator */
-    size_t partition;    /* length of the part of a database key before the key, in bytes */
+    size_t partition;    /* length in bytes of a database key without the row's key */
 };
 
 enum { HEAD_BYTES = 2, ROW_KEY_MAX = HEAD_BYTES + KV_PARTITION_MAX + KV_KEY_MAX + 1 };
@@ -168,15 +168,16 @@ static void embedded_scan_free(struct kv_scan *scan)
 
 /* --- writing --- */
 
-/* A write under way. The caller's thread makes the database keys beforehand. The change itself, for
- * which all other changes wait, only reads and puts. */
+/* A write that is under way. The caller's thread makes the database keys before it calls
+ * db_apply(). All other changes wait while the change itself runs, so the change only reads and
+ * puts. */
 struct embedded_write {
     struct db_cf *rows;
     const struct kv_change *changes;
     size_t count;
     size_t failed;
-    /* the database keys, one after the other, and then the value of the row that is being compared.
-     * The buf grows only when a row is larger than expected */
+    /* The database keys, one after the other, and then the value of the row whose condition is
+     * checked. The buf grows only if a row is larger than expected. */
     struct buf work;
     size_t keys; /* length of all keys together, in bytes */
 };
@@ -210,8 +211,8 @@ static int change_judge(struct embedded_write *w, struct db_view *view, size_t k
     return holds ? 0 : err_code(err, ERR_PRECONDITION);
 }
 
-/* The change that db_apply() runs. All conditions are judged first, because a change that fails
- * before its first put costs nothing to undo. */
+/* The change that db_apply() runs. All conditions are checked first: if the change fails before its
+ * first put, there is nothing to undo. */
 static int embedded_apply(struct db_tx *tx, void *ctx, struct err *err)
 {
     struct embedded_write *w = ctx;
@@ -282,8 +283,8 @@ static int embedded_write(struct kv *kv, const struct kv_change *changes, size_t
 
 /* --- dropping --- */
 
-/* The keys of a partition that has few rows. They are deleted one by one, because a range deletion
- * has to be synced, and every later reader has to look at it. */
+/* The keys of a partition that has few rows. Such rows are deleted one by one, because a range
+ * deletion has to be synced, and every later reader has to check it. */
 struct small_drop {
     struct db_cf *rows;
     struct buf keys; /* of each row: two bytes of length, most significant first, and the key */

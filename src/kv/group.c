@@ -1,9 +1,9 @@
 /* Groups of writes: writes of several threads that check the same rows become one write
- * (docs/kv.md, "Groups"). The server then judges the checks, syncs and answers once for all of
+ * (docs/kv.md, "Groups"). The server then makes the checks, syncs and answers only once for all of
  * them.
  *
- * The checks of a group are the same, and its puts have no conditions. So the checks hold for all
- * calls of a group or for none, and no call fails because of another one. */
+ * All calls of a group have the same checks, and their puts have no conditions. So the checks hold
+ * for all calls of a group or for none, and no call fails because of another one. */
 #include "base/clock.h"
 #include "base/hash.h"
 #include "kv/kv_int.h"
@@ -13,22 +13,23 @@
 enum {
     GROUP_CALLS = 128,       /* most calls in one group */
     GROUP_BYTES = 256 * KIB, /* a group that has reached this size takes no further call */
-    CALL_PUTS = 16,          /* a call with more puts than this, or ... */
-    CALL_BYTES = 32 * KIB,   /* ... with more bytes gains nothing by a group */
-    GROUP_WAIT_MS = 5000,    /* a call that was not sent in this time fails */
+    CALL_PUTS = 16,          /* a call with more puts than this is sent alone */
+    CALL_BYTES = 32 * KIB,   /* a call with more bytes than this is sent alone */
+    GROUP_WAIT_MS = 5000,    /* a call that is still not sent after this time fails */
 };
 
-/* A write that may be in a group. */
+/* A call that may become part of a group. */
 struct group_write {
     struct flight_call flight;
     const struct kv_write_call *call;
-    size_t checks; /* how many changes at the front are checks or glances */
+    size_t checks; /* how many changes at the front are KV_CHECK or KV_GLANCE */
     size_t bytes;
     bool frees; /* the call may use the room that is kept for removals (K11) */
     int code;
 };
 
-/* The calls of one flight. */
+/* The calls of one flight, that is, the calls that are sent to the server as one write
+ * (os/flight.h). */
 struct write_group {
     struct flight_call *calls[GROUP_CALLS];
     size_t count, bytes, changes;
@@ -124,7 +125,7 @@ static bool write_group_fits(void *ctx, struct flight_call *c)
 
 struct group_put {
     const struct kv_change *change;
-    size_t turn; /* the put's place in the order of the calls */
+    size_t turn; /* the put's place among all puts of the group, in the order of the calls */
 };
 
 static int group_put_order(const void *a, const void *b)
@@ -157,7 +158,7 @@ static size_t write_group_merge(struct kv_change *out, const struct write_group 
     return kept;
 }
 
-/* Gives a call the answer of the group: `code`, `err` and the rows that were read. */
+/* Gives one call the results of the group's write: `code`, `err` and the rows that were read. */
 static void write_group_answer(struct group_write *to, const struct kv_write_call *from, int code,
                                const struct err *err)
 {

@@ -1,6 +1,6 @@
-/* Scans by an index: the value of an index row names a row of another partition, its primary row. A
- * writer should put both rows, or remove both rows, in one write. If a writer cannot, an index row
- * may be left without its primary row; a scan skips such a *dangling* row. */
+/* Scans by an index. The value of an index row names a row of another partition, its primary row. A
+ * writer should put or remove both rows in one write. If it cannot do so, an index row may stay
+ * without its primary row; a scan skips such a *dangling* row. */
 #ifndef KV_INDEX_H
 #define KV_INDEX_H
 

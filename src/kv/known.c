@@ -1,4 +1,5 @@
-/* The store that this weir has worked with before, remembered in a file (docs/kv.md, K12). */
+/* Remembers in a file which key-value store this weir uses, so that an empty store or another store
+ * is refused (docs/kv.md, K12). */
 #include "base/ids.h"
 #include "kv/kv_int.h"
 #include "os/file.h"
@@ -85,8 +86,8 @@ int kv_known_check(struct kv *kv, struct err *err)
     if (code == 0 && is_new)
         code = known_write(kv->known, id, err);
     arena_release(&a);
-    /* ERR_NOT_FOUND is about the row of the id here. A caller would understand it as "your row is
-     * absent" (K5). */
+    /* Here ERR_NOT_FOUND means that the row of the store's id is absent. A caller would understand
+     * that its own row is absent (K5), so the code is changed. */
     return code == ERR_NOT_FOUND ? err_wrap(err, ERR_UNAVAILABLE, "remembering the key-value store")
                                  : code;
 }

@@ -37,7 +37,7 @@ static int names_check(const struct kv_name *names, size_t count, struct err *er
 
 static int change_check(const struct kv_change *c, struct err *err)
 {
-    /* Whether a change of this kind may have this condition. */
+    /* Whether a change of this kind may have this condition: fits[kind][condition]. */
     static const bool fits[][KV_SAME + 1] = {
         [KV_PUT] = {true, true, true, true},
         [KV_REMOVE] = {true, false, true, true},
@@ -132,7 +132,7 @@ int kv_prepare(struct kv *kv, struct err *err)
         code = kv_known_check(kv, err);
     if (code == 0)
         atomic_store_explicit(&kv->prepared, true, memory_order_release);
-    /* Only the preparation has timed out. The caller's own call has not run, and ERR_TIMEOUT would
+    /* Only the preparation has timed out. The caller's own call has not run, but ERR_TIMEOUT would
      * say that it may have run (K6). */
     return code == ERR_TIMEOUT ? err_wrap(err, ERR_UNAVAILABLE, "preparing the key-value store")
                                : code;

@@ -3,21 +3,26 @@
  *
  * A row has a name, which is a pair of a partition and a key, and a value. Partition, key and value
  * are byte strings. A partition exists as soon as it has a row. Two different names never mean the
- * same row (K1). A value of no bytes is a value.
+ * same row (K1). A value may be empty.
  *
  * There are three drivers: "embedded" (in the data folder, on db/), "redis" (through store/) and
- * "postgres" (libpq). Callers do not know which one they hold. Where the difference matters they
- * ask for a capability (enum kv_can).
+ * "postgres" (libpq). A caller does not know which driver it uses. Where the difference matters, it
+ * asks for a capability (enum kv_can).
  *
- * Any thread may call. A view and a scan belong to one thread at a time. Calls may block.
+ * Any thread may call these functions, and calls may block. A view or a scan is used by one thread
+ * at a time.
  *
- * Errors: ERR_INVALID (an empty partition or key, no value, a size past its limit), ERR_NOT_FOUND,
- * ERR_PRECONDITION, ERR_BUSY (the server throttles), ERR_UNAVAILABLE (the call did not run),
- * ERR_TIMEOUT (only from writes: the write may have been made, K6), ERR_VERSION (a newer program
- * wrote the rows), ERR_CLOSED (a scan that was closed). Also ERR_NO_SPACE, ERR_DENIED,
- * ERR_UNSUPPORTED and ERR_STORE (the store is halted), after which nothing was changed, and
- * ERR_NO_MEMORY (the arena is full). An error is never to be understood as "the row is absent"
- * (K5). */
+ * Errors:
+ * - ERR_INVALID: an empty partition or key, no value, or a size beyond its limit.
+ * - ERR_NOT_FOUND, ERR_PRECONDITION: the row is absent, or a condition does not hold.
+ * - ERR_UNAVAILABLE: the call did not run.
+ * - ERR_TIMEOUT, only from writes: the write may have been made (K6).
+ * - ERR_BUSY (the server throttles), ERR_VERSION (a newer program wrote the rows), ERR_NO_SPACE,
+ *   ERR_DENIED, ERR_UNSUPPORTED, ERR_STORE (the store is halted): nothing was changed.
+ * - ERR_CLOSED: the scan was closed.
+ * - ERR_NO_MEMORY: the arena is full.
+ *
+ * Only ERR_NOT_FOUND says that a row is absent. No other error may be understood so (K5). */
 #ifndef KV_KV_H
 #define KV_KV_H
 
@@ -37,15 +42,15 @@ enum {
     KV_WRITE_MAX = 32 << 20,
 };
 
-/* The things that a driver does cheaply. */
+/* The capabilities of a driver: what it does cheaply. */
 enum kv_can {
     /* Checking a row that many writers check at the same time costs next to nothing. */
     KV_FENCES = 1,
-    /* A view shows one moment (K8). Without this every read shows its own moment. So a reader that
-     * needs several rows of one moment reads a counter after them, and begins again if the counter
-     * has changed. */
+    /* A view shows all rows as they were at one moment (K8). Without this capability each read
+     * shows the state at the time of that read. Then a reader that needs several rows of one moment
+     * reads a counter before and after them, and begins again if the counter has changed. */
     KV_MOMENTS = 2,
-    /* kv_drop() costs the same whatever the partition holds. */
+    /* kv_drop() costs the same, however many rows the partition has. */
     KV_DROPS = 4,
     /* No other process can change the rows. */
     KV_ALONE = 8,
@@ -61,12 +66,12 @@ struct kv {
     const struct kv_ops *ops;
     const char *driver;       /* "embedded", "redis", "postgres" */
     unsigned can;             /* a set of enum kv_can */
-    struct kv_groups *groups; /* NULL: writes of several threads are not put together */
-    /* kv_ops.prepare() has succeeded: the server is usable, and the schema version is right. Until
-     * then every call runs prepare() first. */
+    struct kv_groups *groups; /* NULL: each write is sent alone */
+    /* Whether kv_ops.prepare() has succeeded, so that the server is usable and the schema version
+     * is right. Until then every call runs prepare() first. */
     _Atomic(bool) prepared;
-    char *known; /* path of the file of kv_know(); NULL: the store is not remembered */
-    /* A text that says which setting of the server is bad; NULL: no problem is known. */
+    char *known; /* path of the file that kv_know() was given; NULL: kv_know() was not called */
+    /* A text that says which setting of the server is bad. NULL: no setting is known to be bad. */
     _Atomic(const char *) warning;
 };
 
@@ -77,10 +82,10 @@ struct kv_name {
     struct str partition, key;
 };
 
-/* A value as it was read. `stamp` goes into a KV_SAME condition. In every driver it has the same
- * bytes as `bytes`, so a caller that knows the bytes of a row can make the condition without
- * reading the row. bytes.p is NULL when there is no such row. Both strings are in the arena of the
- * call. */
+/* A value that was read. `stamp` is the stamp for a KV_SAME condition. In every driver the stamp
+ * has the same bytes as `bytes`, so a caller that knows the bytes of a row can make the condition
+ * without reading the row. bytes.p is NULL when the row does not exist. Both strings are in the
+ * arena of the call. */
 struct kv_value {
     struct str bytes, stamp;
 };
@@ -107,8 +112,8 @@ struct kv_change {
         KV_REMOVE, /* removing a missing row succeeds, unless `when` says otherwise */
         KV_CHECK,  /* changes nothing, needs a condition */
         /* A glance, which is a weak check (K3). It changes nothing, and its condition is KV_SAME.
-         * The write is made only if the row had the value at a moment before the changes were made.
-         * The row may change while they are made, unlike with KV_CHECK. A glance costs next to
+         * The write is made only if the row had the expected value at a moment before the changes.
+         * Unlike with KV_CHECK, the row may change while the write is made. A glance costs next to
          * nothing on every driver. */
         KV_GLANCE,
     } what;
@@ -116,13 +121,13 @@ struct kv_change {
     struct str value; /* for KV_PUT; value.p must not be NULL */
     enum kv_when when;
     struct str stamp; /* for KV_SAME */
-    /* Only for KV_PUT: the put is part of a removal, such as a tombstone. If all puts of a write
-     * have this mark, the write may use the room that the driver keeps for removals when its disk
-     * or memory is full (K11). */
+    /* Only for KV_PUT: the put is part of a removal, such as the put of a tombstone. If all puts of
+     * a write have this mark, the write may use the room that the driver keeps for removals when
+     * its disk or memory is full (K11). */
     bool frees;
-    /* Only for KV_PUT and KV_REMOVE: the caller needs the change to be visible now, and durable
-     * only when a later write has returned (K13). If all changes of a write have this mark, a
-     * driver may return before they are durable. */
+    /* Only for KV_PUT and KV_REMOVE: the change must be visible when the write returns, but need
+     * not be durable until a later write has returned (K13). If all changes of a write have this
+     * mark, a driver may return before they are durable. */
     bool later;
 };
 
@@ -142,7 +147,8 @@ static inline void kv_key_behind(struct buf *out, struct str key)
 
 /* --- reading --- */
 
-/* Whether reads of single rows wait for nothing now: the driver has KV_AT_HAND and is prepared. */
+/* Whether a read of a single row waits for nothing now, because the driver has KV_AT_HAND and is
+ * prepared. */
 bool kv_is_at_hand(const struct kv *kv);
 
 /* Opens a view. A driver without KV_MOMENTS gives a view that shows the newest state. Calls that
@@ -177,20 +183,20 @@ void kv_scan_free(struct kv_scan *scan); /* closes the scan and frees its memory
 /* --- writing --- */
 
 /* Makes all changes, or none of them, at a moment when all conditions hold (K2, K3). When it
- * returns 0 they are durable (K4), unless they are all marked `later`. ERR_PRECONDITION: a
- * condition does not hold; *failed (unless NULL) is the index of the first such change. No two
- * changes may have the same name (ERR_INVALID). ERR_TIMEOUT: the changes may have been made. A
- * write of no changes succeeds. */
+ * returns 0, the changes are durable (K4), unless all of them are marked `later`. No two changes
+ * may have the same name (ERR_INVALID). A write of no changes succeeds. ERR_PRECONDITION: a
+ * condition does not hold; *failed (unless NULL) is the index of the first such change.
+ * ERR_TIMEOUT: the changes may have been made. */
 int kv_write(struct kv *kv, const struct kv_change *changes, size_t count, size_t *failed,
              struct err *err) MUST_CHECK;
-/* As kv_write(), and in the same round trip reads `names`, after the changes are made. ERR_TIMEOUT
+/* As kv_write(), and reads `names` in the same round trip, after the changes are made. ERR_TIMEOUT
  * has a second meaning here: the changes were made, but a row could not be read, or the arena is
  * full. */
 int kv_write_get(struct kv *kv, const struct kv_change *changes, size_t count, size_t *failed,
                  struct arena *a, const struct kv_name *names, size_t name_count,
                  struct kv_value *out, struct err *err) MUST_CHECK;
 
-/* lakeFS's operations on one key: each is a kv_write() of one change. */
+/* The operations of lakeFS's key-value interface on one key. Each is a kv_write() of one change. */
 int kv_set(struct kv *kv, struct kv_name name, struct str value, struct err *err) MUST_CHECK;
 /* stamp NULL: the row must not exist. Otherwise the row must have the value that was read with
  * `stamp`. */
@@ -198,10 +204,10 @@ int kv_set_if(struct kv *kv, struct kv_name name, struct str value, const struct
               struct err *err) MUST_CHECK;
 int kv_remove(struct kv *kv, struct kv_name name, struct err *err) MUST_CHECK;
 
-/* Removes every row of a partition. It is not atomic beside writes to that partition, so it is only
- * for partitions that no other row leads to any more. Views with KV_MOMENTS still see the rows. The
- * drop is durable when a write that began after it has returned. So a caller that keeps a row as a
- * reminder of the drop removes that row after this call. */
+/* Removes every row of a partition. The drop is not atomic, so use it only for a partition that no
+ * row refers to any more, and that nobody writes to. Views with KV_MOMENTS still show the rows. The
+ * drop is durable only when a later write has returned. So if a row reminds the caller of the drop,
+ * the caller removes that row after this call. */
 int kv_drop(struct kv *kv, struct str partition, struct err *err) MUST_CHECK;
 
 /* --- opening --- */
@@ -213,20 +219,22 @@ struct db;
 struct db_cf_spec;
 struct store;
 
-/* Returns the column family of the embedded driver. The code that opens the database passes it to
- * db_open(). */
+/* Returns the column family that holds the rows of the embedded driver. The code that opens the
+ * database passes it to db_open(). */
 const struct db_cf_spec *kv_cf_spec(void);
-/* Every opening writes the schema version if there is none. ERR_VERSION: a newer weir or a live
- * lakeFS wrote the rows. If the server cannot be reached, that is no error: calls fail with
- * ERR_UNAVAILABLE until the server can be reached, and the first call that reaches it makes the
- * checks of the opening. `db` and `store` are borrowed and must outlive the kv. */
+/* Opens a store. Every opening writes the schema version if there is none. ERR_VERSION: a newer
+ * weir or a live lakeFS wrote the rows. `db` and `store` are borrowed and must outlive the kv.
+ *
+ * If the server cannot be reached, the opening succeeds. Calls then fail with ERR_UNAVAILABLE until
+ * the server can be reached. The first call that reaches it makes the checks of the opening. */
 int kv_open_embedded(struct kv **out, struct db *db, const struct log *log,
                      struct err *err) MUST_CHECK;
 /* ERR_UNSUPPORTED: the server is a cluster, or evicts keys (maxmemory-policy). */
 int kv_open_redis(struct kv **out, struct store *store, const struct log *log,
                   struct err *err) MUST_CHECK;
-/* As kv_open_redis(), without asking the server: the first call makes the checks of the opening,
- * and fails if the server is not usable. For a Redis that has other uses. */
+/* As kv_open_redis(), but does not connect to the server. The first call makes the checks of the
+ * opening, and fails if the server is not usable. For a Redis that weir also uses for other
+ * things. */
 void kv_open_redis_later(struct kv **out, struct store *store);
 
 struct kv_postgres_options {
@@ -238,23 +246,25 @@ struct kv_postgres_options {
 int kv_open_postgres(struct kv **out, const struct kv_postgres_options *o,
                      struct err *err) MUST_CHECK;
 
-/* Remembers in the file `path` which store this is. From then on a store that is empty, or another
- * one, is refused: by this call, if the store was reached, else by the first call that reaches it,
- * and by kv_probe(). ERR_STORE: it is refused. Call it before other threads use the kv. */
+/* Remembers in the file `path` which store this is. From then on an empty store, or another one, is
+ * refused with ERR_STORE. If the store was reached already, this call makes the check; otherwise
+ * the first call that reaches the store makes it. kv_probe() checks, too. Call kv_know() before
+ * other threads use the kv. */
 int kv_know(struct kv *kv, const char *path, struct err *err) MUST_CHECK;
 
-/* Checks that the store answers and accepts writes, for /readyz. */
+/* Checks that the store answers and accepts writes. The answer of /readyz depends on it. */
 int kv_probe(struct kv *kv, struct err *err) MUST_CHECK;
-void kv_close(struct kv *kv); /* no call may be running, no view or scan be open; NULL is fine */
+/* Closes the kv. No call may be running, and no view or scan may be open. NULL is fine. */
+void kv_close(struct kv *kv);
 
 /* --- drivers --- */
 
 /* The functions of a driver. The functions above check the arguments first, so a driver gets only
  * valid ones. */
 struct kv_ops {
-    /* Checks that the server is usable, makes what the driver needs there, and calls
-     * kv_schema_check() (kv_int.h). It is called until it succeeds, perhaps by several threads at
-     * once. */
+    /* Checks that the server is usable, makes what the driver needs there, such as tables, and
+     * calls kv_schema_check() (kv_int.h). It is called until it succeeds, perhaps by several
+     * threads at once. */
     int (*prepare)(struct kv *kv, struct err *err);
     int (*view_open)(struct kv_view **out, struct kv *kv, struct err *err);
     void (*view_close)(struct kv *kv, struct kv_view *view);

@@ -9,9 +9,9 @@
  * driver calls it from its prepare(). ERR_VERSION: a newer program wrote the rows. */
 int kv_schema_check(struct kv *kv, struct err *err) MUST_CHECK;
 
-/* The last step of every kv_open_*(): prepares the driver. If the server cannot be reached, the kv
- * is opened all the same, and its first call prepares the driver. After any other failure the kv is
- * closed. */
+/* The last step of every kv_open_*(): prepares the driver. If the server cannot be reached, the
+ * opening still succeeds, and the first call of the kv prepares the driver. After any other failure
+ * the kv is closed. */
 int kv_opened(struct kv **out, struct kv *kv, const struct log *log, struct err *err) MUST_CHECK;
 
 /* Whether the write may use the room that is kept for removals (kv_change.frees). */
@@ -20,21 +20,21 @@ bool kv_changes_free(const struct kv_change *changes, size_t count);
 /* Whether no change of the write needs to be durable when it returns (kv_change.later). */
 bool kv_changes_later(const struct kv_change *changes, size_t count);
 
-/* Compares the store with the file of kv_know(), or writes the file. It uses the driver directly.
- * ERR_STORE: the store is empty, or another one. */
+/* Compares the store's id with the id in the file of kv_know(), or writes that file if it does not
+ * exist. It uses the driver directly. ERR_STORE: the store is empty, or another one. */
 int kv_known_check(struct kv *kv, struct err *err) MUST_CHECK;
 
-/* Prepares the driver unless that was done. */
+/* Prepares the driver, unless it is prepared already. */
 int kv_prepare(struct kv *kv, struct err *err) MUST_CHECK;
 
-/* Returns the error for a kv_write_get() that has made its changes, but could not read the rows
- * after them (K6). */
+/* Returns the error for a kv_write_get() whose changes were made, but whose rows could not be read
+ * (K6). */
 static inline int kv_made_unread(struct err *err)
 {
     return err_wrap(err, ERR_TIMEOUT, "the write was made, and the rows behind it were not read");
 }
 
-/* The arguments of kv_write_get(), checked. */
+/* The arguments of kv_write_get(), after kv.c has checked them. */
 struct kv_write_call {
     const struct kv_change *changes;
     size_t count;
@@ -61,12 +61,12 @@ static inline bool kv_name_is_same(const struct kv_name *a, const struct kv_name
 
 enum { KV_GROUP_PLACES = 64 };
 struct kv_groups {
-    struct flights places[KV_GROUP_PLACES]; /* calls with the same checks have the same place */
+    struct flights places[KV_GROUP_PLACES]; /* the hash of a call's checks chooses its place */
 };
 
-/* Makes the groups of a driver whose server makes one write of many rows faster than many writes.
- * At most `flights` writes with the same checks are under way at a time; further ones wait, and are
- * then made together. */
+/* Makes the state for groups of writes. A driver uses groups if its server makes one write of many
+ * rows faster than many small writes. At most `flights` writes with the same checks are sent at the
+ * same time. Calls that come meanwhile wait, and are then sent together. */
 struct kv_groups *kv_groups_new(size_t flights);
 void kv_groups_free(struct kv_groups *g); /* no call may be running; NULL is fine */
 /* Makes the write, alone or as a part of one larger write (docs/kv.md, "Groups"). */

@@ -15,7 +15,7 @@ struct kv_limiter {
     uint64_t next_ns;     /* when the next call may begin, clock_mono_ns() */
 };
 
-/* Waits for the call's turn, and returns the kv to call. */
+/* Waits until the limit allows the call, and returns the kv to call. */
 static struct kv *limiter_wait(struct kv *kv)
 {
     struct kv_limiter *l = container_of(kv, struct kv_limiter, kv);
@@ -67,7 +67,8 @@ static int limiter_write(struct kv *kv, const struct kv_change *changes, size_t 
     return under->ops->write(under, changes, count, failed, a, names, name_count, out, err);
 }
 
-/* Opens the scan of `under`, so the other functions of a scan need no limiter. */
+/* Opens the scan in `under`. The scan then belongs to `under`, so its other calls are not
+ * limited. */
 static int limiter_scan_open(struct kv_scan **out, struct kv *kv, struct kv_view *view,
                              struct str partition, const struct kv_range *range, struct err *err)
 {

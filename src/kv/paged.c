@@ -76,8 +76,8 @@ int paged_next(struct kv_scan *scan, struct str *key, struct str *value, struct 
     return 0;
 }
 
-/* Moves forward inside the page, as a listing does to skip a common prefix. Any other seek begins a
- * new page. */
+/* A seek forward inside the page, as a listing makes it to skip a common prefix, only moves inside
+ * the page. Any other seek begins a new page. */
 void paged_seek(struct kv_scan *scan, struct str key)
 {
     struct paged *s = container_of(scan, struct paged, scan);

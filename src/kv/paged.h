@@ -1,6 +1,7 @@
-/* The scans of those drivers that fetch rows from a server, page by page. A page is limited in rows
- * and in bytes, and shows the rows as they were when it was fetched. So a row that is written or
- * removed while the scan runs may or may not be seen. No row comes twice. */
+/* Scans that fetch rows from a server, page by page, for the drivers "redis" and "postgres". A
+ * page is limited in rows and in bytes, and shows the rows as they were when it was fetched. So
+ * a row that is written or removed while the scan runs may or may not be seen. No row is
+ * returned twice. */
 #ifndef KV_PAGED_H
 #define KV_PAGED_H
 
@@ -8,7 +9,8 @@
 
 enum {
     PAGE_ROWS = 1000,
-    /* a page ends with the row whose value makes the sum of the values reach this size */
+    /* a page ends after the row with which the sizes of its values together reach this number of
+     * bytes */
     PAGE_BYTES = 4 << 20,
 };
 

@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-enum { WRITE_FLIGHTS = 4 }; /* writes with the same checks that are under way at a time */
+enum { WRITE_FLIGHTS = 4 }; /* most writes with the same checks that are sent at the same time */
 
 struct postgres_kv {
     struct kv kv;
@@ -129,8 +129,8 @@ static int postgres_write(struct kv *kv, const struct kv_change *changes, size_t
     return code;
 }
 
-/* Removes up to 10,000 rows from the key `from` on, and sets `from` to the key where the next slice
- * begins. *more: rows may be left. */
+/* Removes up to 10,000 rows from the key `from` on, and sets `from` to the key from which the next
+ * call continues. *more: rows may be left. */
 static int drop_slice(struct pg_pool *pool, struct str partition, struct buf *from, bool *more,
                       struct err *err)
 {
@@ -185,8 +185,8 @@ static int make_function(struct pg_pool *pool, struct err *err)
     return code < 0 || same ? code : run_once(pool, SQL_FUNCTION, err);
 }
 
-/* Finds out whether the server keeps rows in the tables that sql_table_of() names, and whether this
- * user may use these tables directly. */
+/* Finds out whether the server keeps rows in the same tables as sql_table_of() computes, and
+ * whether this user may use these tables directly. */
 static int compare_layout(struct pg_pool *pool, struct err *err)
 {
     static const struct str samples[] = {STR("graveler"), STR("kv-internal-metadata"),
@@ -209,8 +209,8 @@ static int compare_layout(struct pg_pool *pool, struct err *err)
     return 0;
 }
 
-/* Makes the tables and, last, the function. Nothing is made in a database of a newer program, or of
- * lakeFS, whose table has the same name. */
+/* Makes the tables and, as the last step, the function. Nothing is made in a database that a newer
+ * program or lakeFS has written. (lakeFS's table has the same name.) */
 static int postgres_prepare(struct kv *kv, struct err *err)
 {
     struct pg_pool *pool = pool_of(kv);

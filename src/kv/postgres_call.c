@@ -1,4 +1,4 @@
-/* Round trips to PostgreSQL: statements are sent together, and their results received. */
+/* Round trips to PostgreSQL: sends several statements together, and receives their results. */
 #include "base/clock.h"
 #include "kv/postgres_int.h"
 
@@ -30,7 +30,7 @@ uint64_t pg_changed(const PGresult *r)
 
 /* --- sending --- */
 
-/* A statement, and the table that it names. */
+/* A statement, and the number of the table that it names. */
 struct statement {
     const struct sql *sql;
     unsigned table;
@@ -70,7 +70,8 @@ static bool statement_prepare(struct pg_link *link, const struct statement *s, b
     *news = !s->sql->once && !(*word & bit);
     if (!*news)
         return true;
-    *word |= bit; /* set already now: if preparing fails, pg_link_run() has the connection closed */
+    /* Set before the answer comes: if preparing fails, pg_link_run() has the connection closed. */
+    *word |= bit;
     statement_text(&text, s);
     int sent = PQsendPrepare(link->conn, s->name, text.p, s->sql->params, s->sql->types);
     buf_release(&text);
@@ -100,8 +101,8 @@ static bool call_ends(const struct pg_call *calls, size_t count, size_t i)
     return calls[i].ends || i == count - 1;
 }
 
-/* Puts all statements into libpq's buffers. `news` says which calls also prepare their
- * statement. */
+/* Puts all statements into libpq's buffers. `news` gets for each call whether its statement is also
+ * prepared. */
 static bool calls_send(struct pg_link *link, const struct pg_call *calls, size_t count, bool *news)
 {
     bool good = true;
@@ -143,8 +144,8 @@ static int statement_receive(struct pg_link *link, PGresult **out, const struct 
     if (code == 0 && *failed == 0 && r)
         *failed = result_judge(r, err);
     if (code == 0 && r) {
-        /* pg_conn_result() writes to an err of its own here, so that it does not overwrite the
-         * server's first error in `err`. */
+        /* pg_conn_result() gets an err of its own here, so that it does not overwrite the server's
+         * first error in `err`. */
         struct err later = {0};
         code = pg_conn_result(link->conn, &end, limit, &later);
         PQclear(end);
@@ -159,7 +160,7 @@ static int statement_receive(struct pg_link *link, PGresult **out, const struct 
 }
 
 /* Receives the end of a transaction. If an error comes instead, it is unknown whether the
- * transaction is committed. The connection is then given up, as if it were lost. */
+ * transaction is committed. Then the connection is closed, as if it had been lost. */
 static int end_receive(struct pg_link *link, const struct sock_limit *limit, struct err *err)
 {
     PGresult *r = NULL;
@@ -195,8 +196,8 @@ static int calls_receive(struct pg_link *link, struct pg_call *calls, size_t cou
 
 /* --- running --- */
 
-/* Whether the round trip prepared a statement. After an error it is then unknown whether that
- * statement is prepared, so the caller gives the connection up. */
+/* Whether the round trip prepared a statement. After an error it is then unknown whether the
+ * statement is prepared, so the caller closes the connection. */
 static bool any_is_new(const bool *news, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -221,7 +222,7 @@ int pg_link_run(struct pg_link *link, struct pg_call *calls, size_t count, uint6
     if (code < 0 && code != ERR_TIMEOUT)
         code = ERR_CLOSED;
     /* ERR_UNAVAILABLE: the server refuses writes, because it has become a standby. A new connection
-     * may reach another server. */
+     * may lead to another server. */
     *lost = code < 0 || failed == ERR_UNAVAILABLE || (failed < 0 && any_is_new(news, count));
     free(news);
     return code < 0 ? code : failed;
@@ -250,7 +251,7 @@ static int pg_try(struct pg_pool *pool, struct pg_call *calls, size_t count, str
     link->routes = atomic_load_explicit(&pool->routes, memory_order_relaxed);
     code = pg_link_run(link, calls, count, deadline_ns, &lost, err);
     (lost ? pg_pool_drop : pg_pool_give)(pool, link);
-    /* The caller needs the results of a write that was made, although a later read failed. */
+    /* The caller needs the results of a write that was made, even if a later read failed. */
     size_t kept = calls_made(calls, count);
     if (code < 0)
         pg_calls_clear(calls + kept, count - kept);
@@ -263,8 +264,8 @@ int pg_run(struct pg_pool *pool, struct pg_call *calls, size_t count, bool write
 
     if (writes)
         return code == ERR_CLOSED ? err_wrap(err, ERR_TIMEOUT, "the connection was lost") : code;
-    /* The connection was lost since it was last used, or the server undid the reads: they are sent
-     * once more. */
+    /* The reads are sent once more if the connection was lost since it was last used, or if the
+     * server undid them. */
     if (code == ERR_CLOSED || code == ERR_AGAIN)
         code = pg_try(pool, calls, count, err);
     if (code == ERR_CLOSED || code == ERR_TIMEOUT)

@@ -10,7 +10,7 @@ int pg_url_check(const char *url, const char *what, struct err *err)
     bool good = options != NULL;
 
     PQconninfoFree(options);
-    PQfreemem(message); /* it may quote the url */
+    PQfreemem(message); /* the message may quote the url, which has the password */
     return good ? 0
                 : err_set(err, ERR_INVALID,
                           "%s is not a url that PostgreSQL reads; write "
@@ -25,9 +25,8 @@ static void conn_ignore_notice(void *ctx, const PGresult *r)
     (void)ctx, (void)r;
 }
 
-/* Sets the error of a connection that failed, with the first line of libpq's text. That line says
- * what is wrong; the lines after it are advice. The text names host and user, never the
- * password. */
+/* Sets the error of a connection that failed, with the first line of libpq's text. That line names
+ * the problem; the lines after it are advice. The text names host and user, never the password. */
 static int conn_refused(PGconn *conn, struct err *err)
 {
     struct str text = str_z(PQerrorMessage(conn)), first, advice;
@@ -88,7 +87,7 @@ int pg_conn_lost(PGconn *conn, struct err *err)
     return err_set(err, ERR_CLOSED, "postgres: " STR_FMT, STR_ARG(text));
 }
 
-/* The answers are read while the statements are sent, because a server stops reading while its
+/* Answers are read while statements are sent, because a server stops reading statements when its
  * answers are not received. */
 int pg_conn_flush(PGconn *conn, const struct sock_limit *limit, struct err *err)
 {

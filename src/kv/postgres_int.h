@@ -30,7 +30,8 @@ enum sql_name {
     SQL_PUT_ROWS, /* puts of one partition */
     SQL_PUT_MANY, /* puts of several partitions */
     SQL_GLANCE,
-    SQL_PUT_SEEN, /* as SQL_PUT_ROWS, if all glances before it in its transaction were good */
+    /* as SQL_PUT_ROWS, but puts nothing if a glance before it in the transaction did not hold */
+    SQL_PUT_SEEN,
     SQL_WRITE,
     SQL_PAGE,
     SQL_PAGE_TO,
@@ -43,7 +44,7 @@ enum { SQL_PARAMS_MAX = 6 };
 
 struct sql {
     const char *name;
-    const char *text; /* @ stands for the table */
+    const char *text; /* each @ is replaced by the table's name */
     Oid types[SQL_PARAMS_MAX];
     int params;
     bool once;   /* the statement is not prepared, because it runs once */
@@ -54,9 +55,9 @@ extern const struct sql sql_table[SQL_COUNT];
 /* The body of the function weir_kv_write, as the server shows it (pg_proc.prosrc). */
 extern const char sql_function_body[];
 
-/* Returns the number of the table with a partition's rows, 0 to 99: the server's own hash of the
- * partition. For a statement that names this table the server plans one table; for "kv" it plans a
- * hundred. */
+/* Returns the number, 0 to 99, of the table that has the rows of a partition, by the same hash as
+ * the server's. If a statement names this table, the server plans it for one table; if a statement
+ * names the parent table "kv", the server plans it for a hundred tables. */
 enum { SQL_TABLE_COUNT = 100, SQL_PARENT = SQL_TABLE_COUNT };
 unsigned sql_table_of(struct str partition);
 
@@ -72,9 +73,9 @@ struct pg_call {
     struct str params[SQL_PARAMS_MAX];
     /* the transaction ends after this statement, as it always does after the last one */
     bool ends;
-    PGresult *result; /* owned; set by pg_run() when it returns 0, or when `made` is set */
-    /* Set by pg_run(), also when it fails: the server has answered that the transaction that ends
-     * after this statement is committed. */
+    PGresult *result; /* owned; set if pg_run() returns 0, or if `made` is set */
+    /* Set by pg_run(), also when it fails: the server has said that it committed the transaction
+     * that ends after this statement. */
     bool made;
 };
 void pg_calls_clear(struct pg_call *calls, size_t count); /* frees the results */
@@ -82,15 +83,17 @@ void pg_calls_clear(struct pg_call *calls, size_t count); /* frees the results *
 struct pg_link;
 struct pg_pool;
 
-/* Runs the statements in one round trip, each transaction as a whole. The results are complete when
- * it returns 0. `writes` says whether a connection that is lost on the way, or a time-out, means
- * ERR_TIMEOUT (the statements may have run) or ERR_UNAVAILABLE; reads are sent once more before
- * that. ERR_AGAIN, only when `writes`: the server undid the transaction because of another one
+/* Runs the statements in one round trip. Each transaction is made as a whole. When it returns 0,
+ * all results are there.
+ *
+ * If the connection is lost on the way, or the time is up, a write (`writes`) returns ERR_TIMEOUT:
+ * the statements may have run. Reads are sent once more, and then return ERR_UNAVAILABLE.
+ * ERR_AGAIN, only with `writes`: the server undid the transaction because of another one
  * (sql_state_code()), and the caller may run the statements again. */
 int pg_run(struct pg_pool *pool, struct pg_call *calls, size_t count, bool writes,
            struct err *err) MUST_CHECK;
-/* As pg_run(), on one connection. *lost: the connection can no longer be used. ERR_CLOSED and
- * ERR_TIMEOUT: the connection was lost on the way. */
+/* As pg_run(), on one connection. *lost: the connection can no longer be used. ERR_CLOSED: the
+ * connection was lost on the way. ERR_TIMEOUT: no answer came in time. */
 int pg_link_run(struct pg_link *link, struct pg_call *calls, size_t count, uint64_t deadline_ns,
                 bool *lost, struct err *err) MUST_CHECK;
 
@@ -119,8 +122,8 @@ static inline size_t pg_write_calls(const struct pg_write *w)
 /* Makes the statements of the write, which borrow from `w` and the changes. */
 void pg_write_fill(struct pg_write *w, struct pg_call *calls);
 void pg_write_release(struct pg_write *w);
-/* Runs `calls`, which begin with the statements of the write. Runs them again while the server
- * undoes the write because of other transactions. ERR_PRECONDITION: *failed is the index of the
+/* Runs `calls`, which begin with the statements of the write. If the server undoes the write
+ * because of other transactions, runs them again. ERR_PRECONDITION: *failed is the index of the
  * change whose condition did not hold. */
 int pg_write_run(struct pg_write *w, struct pg_pool *pool, struct pg_call *calls, size_t count,
                  size_t *failed, struct err *err) MUST_CHECK;
@@ -143,7 +146,7 @@ struct pg_pool {
     struct cond freed;    /* a connection was given back or closed */
     struct list idle;     /* the most recently used is first */
     size_t open, max;     /* numbers of connections; `open` includes those in use or being made */
-    bool is_down;         /* the last attempt to connect failed */
+    bool is_down;         /* the last attempt to connect has failed */
     bool is_trying;       /* a caller tries to connect while the server is down */
     unsigned failures;    /* number of failures in a row */
     uint64_t retry_ns;    /* when the next attempt may be made, by clock_mono_ns() */
@@ -155,8 +158,8 @@ struct pg_pool {
 int pg_pool_init(struct pg_pool *pool, const struct kv_postgres_options *o,
                  struct err *err) MUST_CHECK;
 void pg_pool_release(struct pg_pool *pool);
-/* Takes an idle connection, makes one, or waits for one. While the server is down this fails at
- * once; only once in a while it lets a caller try to connect. */
+/* Takes an idle connection from the pool, makes a new one, or waits for one. While the server is
+ * down, most calls fail at once; from time to time one call may try to connect. */
 int pg_pool_take(struct pg_pool *pool, struct pg_link **out, uint64_t deadline_ns,
                  struct err *err) MUST_CHECK;
 void pg_pool_give(struct pg_pool *pool, struct pg_link *link);

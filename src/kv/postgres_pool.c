@@ -34,7 +34,8 @@ static int link_begin(struct pg_link *link, uint64_t timeout_ms, uint64_t deadli
     if (code == 0 && pg_bytes(call.result, 0, 0).p[0])
         code = err_set(err, ERR_UNAVAILABLE, "postgres: the server is a standby");
     pg_calls_clear(&call, 1);
-    /* Only the session's settings were sent so far. No statement of a caller can have run (K6). */
+    /* So far only the session's settings were sent, so no statement of a caller can have run
+     * (K6). */
     return code == ERR_CLOSED || code == ERR_TIMEOUT
                ? err_wrap(err, ERR_UNAVAILABLE, "postgres: connecting")
                : code;
@@ -43,7 +44,7 @@ static int link_begin(struct pg_link *link, uint64_t timeout_ms, uint64_t deadli
 static int link_open(struct pg_link **out, const struct pg_pool *pool, uint64_t deadline_ns,
                      struct err *err)
 {
-    /* The url may override the keys before it. */
+    /* The url ("dbname") may override the keys before it. */
     const char *const keys[] = {"fallback_application_name", "target_session_attrs", "dbname",
                                 NULL};
     const char *const values[] = {"weir", "read-write", pool->url, NULL};
@@ -99,8 +100,8 @@ void pg_pool_release(struct pg_pool *pool)
     free(pool->url);
 }
 
-/* Takes an idle connection. If there is none, reserves the right to make a connection, and *out is
- * NULL. */
+/* Takes an idle connection. If there is none, reserves a place in the pool for a new connection,
+ * and sets *out to NULL. */
 static int pool_seat(struct pg_pool *pool, struct pg_link **out, uint64_t deadline_ns,
                      struct err *err)
 {

@@ -1,7 +1,7 @@
 /* The statements of the postgres driver, and the codes for the server's errors. */
 #include "kv/postgres_int.h"
 
-/* Types by their numbers in pg_type, which never change. */
+/* The numbers of types in PostgreSQL's table pg_type. They never change. */
 enum {
     T_BYTEA = 17,
     T_INT8 = 20,
@@ -12,10 +12,10 @@ enum {
     T_INT4S = 1007
 };
 
-/* The body of the function weir_kv_write. Its changes come sorted by name, so that two writers
- * never wait for each other in a circle. When a condition fails, an exception undoes the changes
- * made so far; the variable `failed` keeps its value. The numbers of kinds are from kind_number()
- * in postgres_write.c. */
+/* The body of the function weir_kv_write. The changes are passed sorted by name, so that two
+ * writers never wait for each other in a circle. When a condition fails, an exception undoes the
+ * changes that were made so far; the variable `failed` keeps its value. kind_number() in
+ * postgres_write.c has the numbers of the kinds. */
 #define FUNCTION_BODY                                                                              \
     "DECLARE c record; failed int4; hit int8;\n"                                                   \
     "BEGIN\n"                                                                                      \
@@ -162,8 +162,8 @@ const struct sql sql_table[SQL_COUNT] = {
                       {T_BYTEA, T_BYTEAS, T_BYTEAS},
                       3,
                       .routed = true},
-    /* Records for the rest of the transaction whether the row has the value: appends a digit, 1 or
-     * 0, to the setting weir.seen. */
+    /* Records for the rest of the transaction whether the row has the expected value: appends the
+     * digit 1 (yes) or 0 (no) to the setting weir.seen. */
     [SQL_GLANCE] = {"glance",
                     "SELECT count(*) > 0, set_config('weir.seen',"
                     " coalesce(current_setting('weir.seen', true), '') || count(*), true)"
@@ -187,7 +187,7 @@ const struct sql sql_table[SQL_COUNT] = {
                    "SELECT weir_kv_write($1, $2, $3, $4, $5, $6)",
                    {T_INT2S, T_INT4S, T_BYTEAS, T_BYTEAS, T_BYTEAS, T_BYTEAS},
                    6},
-/* A page ends with the row whose value makes the sum of the values reach $4 bytes. */
+/* A page ends after the row with which the sizes of its values together reach $4 bytes. */
 #define PAGE(and_to)                                                                               \
     "SELECT key, value FROM (SELECT key, value, sum(length(value)) OVER"                           \
     "  (ORDER BY key ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) - length(value) AS before"  \

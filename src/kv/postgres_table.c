@@ -1,10 +1,11 @@
-/* Finds the table, one of a hundred, that has a partition's rows: PostgreSQL's own hash for hash
- * partitions.
+/* Computes which of the hundred tables has a partition's rows. The hash is PostgreSQL's own hash
+ * for hash partitions.
  *
- * The server can find the table by itself, but then it makes a plan over a hundred tables for every
- * statement, which takes as long as the statement. The hash is part of the format of a partitioned
- * table, so it does not change between versions. The opening compares the hash with the server's
- * own (SQL_LAYOUT). If they differ, statements leave the choice of the table to the server. */
+ * The server could find the table by itself, but then it plans every statement for a hundred
+ * tables, which takes as long as running the statement. The hash is part of the format of a
+ * partitioned table, so it is the same in all versions. When weir opens the store, it compares this
+ * hash with the server's own (SQL_LAYOUT). If they differ, statements name the parent table, and
+ * the server finds the table. */
 #include "base/bytes.h"
 #include "kv/postgres_int.h"
 

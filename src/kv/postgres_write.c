@@ -1,8 +1,10 @@
 /* Writes of the postgres driver: which statement makes which changes.
  *
- * One change is one plain statement. Several puts without conditions are one INSERT. Glances before
- * such puts of one partition are a statement each. All other writes go to the function
- * weir_kv_write, with the changes sorted by name; there a glance is a check. */
+ * - One change: one plain statement.
+ * - Several puts without conditions: one INSERT.
+ * - Glances, then such puts of one partition: one statement for each glance, then the INSERT.
+ * - All other writes: the function weir_kv_write, with the changes sorted by name. There a glance
+ *   is made as a check. */
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "base/ids.h"
@@ -134,7 +136,7 @@ static void single_init(struct pg_call *call, const struct kv_change *c)
 }
 
 /* Returns the number of glances at the front, if all changes after them are puts without conditions
- * in one partition; otherwise 0, and the glances are made as checks. */
+ * in one partition. Otherwise returns 0, and the glances are made as checks. */
 static size_t glances_count(const struct kv_change *changes, size_t count)
 {
     size_t glances = 0;

@@ -23,7 +23,7 @@ enum kv_script {
     KV_SCRIPTS
 };
 
-enum { WRITE_FLIGHTS = 4 }; /* writes with the same checks that are under way at a time */
+enum { WRITE_FLIGHTS = 4 }; /* most writes with the same checks that are sent at the same time */
 
 struct redis_kv {
     struct kv kv;
@@ -88,7 +88,7 @@ static void redis_view_close(struct kv *kv, struct kv_view *view)
 }
 
 /* Makes the names of Redis keys in an arena. Successive rows are mostly in one partition, so the
- * escaped name of the last partition is kept. */
+ * escaped name of the last partition is kept for the next row. */
 struct key_namer {
     struct arena *a;
     struct str partition, escaped;
@@ -108,8 +108,8 @@ static struct str namer_escape(struct key_namer *n, struct str partition)
     return n->escaped;
 }
 
-/* Returns the Redis key of a partition: suffix 'h' for the hash, 'z' for the sorted set. The empty
- * string when the arena is full. */
+/* Returns the Redis key of a partition: suffix 'h' for the hash, 'z' for the sorted set. Returns
+ * the empty string when the arena is full. */
 static struct str namer_key(struct key_namer *n, struct str partition, char suffix)
 {
     struct str p = namer_escape(n, partition);
@@ -241,7 +241,8 @@ static struct str change_kind(const struct kv_change *c)
         [KV_PUT] = {STR("p"), STR("pa"), STR("pe"), STR("ps")},
         [KV_REMOVE] = {STR("r"), STR_EMPTY, STR("re"), STR("rs")},
         [KV_CHECK] = {STR_EMPTY, STR_EMPTY, STR("ce"), STR("cs")},
-        /* Redis runs one script at a time. */
+        /* A glance is made as a check: Redis runs one script at a time, so a check costs no
+         * more. */
         [KV_GLANCE] = {STR_EMPTY, STR_EMPTY, STR_EMPTY, STR("cs")},
     };
 
@@ -286,8 +287,9 @@ static int write_answer(const struct reply *r, size_t *failed, size_t name_count
     return code < 0 ? kv_made_unread(err) : 0;
 }
 
-/* Runs the script. If Redis is full and the write `frees`, the script runs once more with the mark
- * of a removal, "+" (K11). The refused run has changed nothing. */
+/* Runs the script. If Redis is full and all puts of the write are part of a removal (`frees`), runs
+ * the script once more with the mark "+", with which it may use the room for removals (K11). The
+ * first run has changed nothing. */
 static int redis_write_run(struct kv *kv, struct arena *a, struct reply **reply,
                            struct script_args *args, bool frees, struct err *err)
 {
