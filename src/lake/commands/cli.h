@@ -1,8 +1,8 @@
 /* Functions that the commands of the lake share. The commands call the REST API of a running weir
  * (lake/rest/).
  *
- * A place in the lake is written lake://REPO/REF/PATH; "lake://" may be left out where only a place
- * in the lake makes sense. */
+ * A place in the lake is written lake://REPO/REF/PATH. Commands that accept only such places also
+ * accept them without "lake://". */
 #ifndef LAKE_COMMANDS_CLI_H
 #define LAKE_COMMANDS_CLI_H
 
@@ -21,8 +21,8 @@ bool lake_uri_is(const char *text);
 int lake_uri_parse(struct lake_uri *out, const char *text, enum lake_uri_need need,
                    struct err *err) MUST_CHECK;
 
-/* Makes the place mean a folder: adds '/' to a path that is not empty and has none at its end.
- * Without the slash the prefix `a` would also match the path `ab`. */
+/* Turns the place into that of a folder: adds '/' to a path that is not empty and does not end with
+ * '/'. Without the slash the prefix `a` would also match the path `ab`. */
 void lake_uri_to_folder(struct api_client *r, struct lake_uri *u);
 
 /* Returns "/api/v1/repositories/" and the pattern, with {repo}, {ref} and {path} replaced by the
@@ -35,22 +35,23 @@ struct lake_cli_body {
     struct json_out w;
 };
 void lake_cli_body_begin(struct lake_cli_body *b);
-/* Ends the object of the body and makes the call. The caller owns *answer; `answer` may be NULL. */
+/* Ends the JSON object of the body and makes the call. The caller owns *answer; `answer` may be
+ * NULL. */
 int lake_cli_send(struct api_client *r, const char *method, const char *path,
                   struct lake_cli_body *b, json_t **answer, struct err *err) MUST_CHECK;
-/* Writes the member `name` as true when the switch was given. */
+/* Writes the member `name` as true if the switch `flag` was given. */
 void lake_cli_switch(struct json_out *w, const struct invocation *inv, const char *flag,
                      const char *name);
 /* Writes the member `name` with the pairs of all flags --meta KEY=VALUE. */
 int lake_cli_metadata(struct json_out *w, const struct invocation *inv, const char *name,
                       struct err *err) MUST_CHECK;
 
-/* Makes a call without a body and adds a row for its answer. `table` NULL: the answer is not
- * shown. */
+/* Makes a call without a body, and adds a row for the answer to `table`. `table` NULL: the answer
+ * is not shown. */
 int lake_cli_one(struct api_client *r, const char *method, const char *path, struct output *table,
                  struct err *err) MUST_CHECK;
-/* Adds a row for the object. Seconds since 1970 in `creation_date` and `mtime` become times in the
- * columns `created` and `modified`. */
+/* Adds a row for the object. Members `creation_date` and `mtime`, in seconds since 1970, are shown
+ * as times in the columns `created` and `modified`. */
 void lake_cli_row(struct output *table, json_t *object);
 /* Reads all pages of a list and adds a row for each item. `max` 0: all items. */
 int lake_cli_rows(struct api_client *r, const char *path, size_t max, struct output *table,

@@ -1,4 +1,4 @@
-/* weir lake commit, log, show and diff: making commits, and looking at history. */
+/* weir lake commit, log, show and diff: make commits, and show the history. */
 #include "lake/commands/cli.h"
 
 static const struct flag commit_flags[] = {

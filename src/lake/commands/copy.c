@@ -26,14 +26,14 @@ static const struct output_column copy_columns[] = {
 struct copying {
     struct api_client *client;
     struct output *table;
-    const char *type;  /* media type of uploads; NULL: not given */
-    bool shows;        /* standard error is a terminal */
-    uint64_t files;    /* number of files that were copied */
-    uint64_t bytes;    /* size of these files together */
+    const char *type;  /* media type of uploads; NULL: the user gave none */
+    bool shows;        /* standard error is a terminal, so the progress is shown */
+    uint64_t files;    /* number of files that were copied so far */
+    uint64_t bytes;    /* size of those files together, in bytes */
     const char *name;  /* the file that is being copied */
-    uint64_t total;    /* its size in bytes; 0: not known yet */
+    uint64_t total;    /* size of that file in bytes; 0: not known yet */
     int fd;            /* the file that is being written; -1: none */
-    uint64_t received; /* bytes written to it */
+    uint64_t received; /* bytes that were written to fd so far */
 };
 
 /* --- progress --- */
@@ -87,7 +87,7 @@ static int upload_send(struct copying *c, const struct lake_uri *to, struct str 
     return code == 0 && response.status != 201 ? api_client_error(c->client, &response, err) : code;
 }
 
-/* Maps the file into memory, so that a file of any size can be sent. */
+/* Maps the file into memory, so that a file larger than the free memory can be sent, too. */
 static int upload_map(struct copying *c, int fd, const struct lake_uri *to, struct err *err)
 {
     struct stat st;
@@ -192,8 +192,8 @@ static int download_receive(struct copying *c, const struct lake_uri *from, stru
     return code;
 }
 
-/* Downloads into a temporary file beside the target and renames it, so that the target is never
- * incomplete. */
+/* Downloads into a temporary file beside the target, which is renamed at the end, so that the
+ * target is never incomplete. */
 static int download_file(struct copying *c, const struct lake_uri *from, const char *file,
                          struct err *err)
 {
@@ -237,7 +237,8 @@ static int make_folders(const char *file, struct err *err)
     return code;
 }
 
-/* Whether a path can be a file below a folder: no part of it leads out of the folder. */
+/* Whether a path can be that of a file below a folder, that is, no part of the path (such as "..")
+ * leads out of the folder. */
 static bool is_below(struct str path)
 {
     struct str part;
@@ -270,7 +271,7 @@ static int download_item(struct copying *c, const struct lake_uri *from, struct 
 
 /* --- folders of the lake --- */
 
-/* Copies the object with this path to its place below the destination of a folder's copy. */
+/* Copies one object of a folder's copy to its place below the destination. */
 typedef int copy_item_fn(struct copying *c, const struct lake_uri *from, struct str path,
                          const void *to, struct err *err);
 
@@ -289,7 +290,7 @@ static int copy_items(struct copying *c, const struct lake_uri *from, const json
     return code;
 }
 
-/* Copies page by page, so that the first objects are copied before a long listing has ended. */
+/* Lists and copies page by page, so that copying begins before a long listing has ended. */
 static int copy_lake_folder(struct copying *c, struct lake_uri *from, copy_item_fn *copy,
                             const void *to, struct err *err)
 {

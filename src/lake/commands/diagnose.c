@@ -1,4 +1,4 @@
-/* weir lake diagnose: an archive about the state of the lake. */
+/* weir lake diagnose: writes an archive with information about the state of the lake. */
 #include "lake/commands/cli.h"
 
 #include "os/file.h"
@@ -41,7 +41,7 @@ static int diagnose_receive(struct api_client *r, struct diagnose_download *d, s
     return code == 0 && response.status != 200 ? api_client_error(r, &response, err) : code;
 }
 
-/* Writes the archive. The file appears only when it is complete. */
+/* Writes the archive to a file, which gets its name only when it is complete. */
 static int lake_diagnose_run(struct api_client *r, const struct invocation *inv,
                              struct output *table, struct err *err)
 {

@@ -1,4 +1,4 @@
-/* weir lake gc: rules of garbage collection, runs and their reports. */
+/* weir lake gc: sets the rules of garbage collection, starts runs and shows their reports. */
 #include "lake/commands/cli.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* weir lake import: objects of a bucket become objects of a branch, without being copied. */
+/* weir lake import: makes objects of a bucket objects of a branch, without copying their bytes. */
 #include "lake/commands/cli.h"
 
 #include <stdio.h>
@@ -71,7 +71,7 @@ static int import_start(struct api_client *r, const struct invocation *inv,
     return code;
 }
 
-/* Adds a row for the status. Returns an error if the import failed. */
+/* Adds a row for the status of the import. Returns an error if the import failed. */
 static int import_show_status(json_t *status, const char *id, struct output *table, struct err *err)
 {
     struct str error = json_get_str(json_object_get(status, "error"), "message", STR_EMPTY);

@@ -1,4 +1,4 @@
-/* weir lake merge, revert, cherry-pick and reset: changing what a branch holds. */
+/* weir lake merge, revert, cherry-pick and reset: change the content of a branch. */
 #include "lake/commands/cli.h"
 
 static const char *const strategies[] = {"source-wins", "dest-wins", NULL};
@@ -113,7 +113,7 @@ static int lake_merge_run(struct api_client *r, const struct invocation *inv, st
 
 /* --- revert and cherry-pick --- */
 
-/* Makes the call that both commands make; `pattern` is its path. */
+/* Makes the call that revert and cherry-pick have in common; `pattern` is the path of the call. */
 static int pick_send(struct api_client *r, const struct invocation *inv, const char *pattern,
                      json_t **answer, struct err *err)
 {

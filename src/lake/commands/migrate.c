@@ -45,8 +45,8 @@ static void migrate_show_progress(const json_t *status)
             (intmax_t)json_get_i64(status, "rows", 0), STR_ARG(state), STR_ARG(name));
 }
 
-/* Waits a little. A signal that ends the command stops the migration first; the second one ends the
- * command at once. */
+/* Waits for a moment. If a signal arrives, the first one only stops the migration; the second one
+ * ends the command at once. */
 static int migrate_wait(struct api_client *r, struct err *err)
 {
     enum { MIGRATE_POLL_MS = 200 };
@@ -57,7 +57,7 @@ static int migrate_wait(struct api_client *r, struct err *err)
     return api_client_send(r, "DELETE", MIGRATION_PATH, NULL, NULL, err);
 }
 
-/* Waits for the end. *status is owned by the caller. */
+/* Waits until the migration has ended. *status is owned by the caller. */
 static int migrate_follow(struct api_client *r, json_t **status, struct err *err)
 {
     bool shows = isatty(STDERR_FILENO);
@@ -78,7 +78,7 @@ static int migrate_follow(struct api_client *r, json_t **status, struct err *err
     return code;
 }
 
-/* Prints the things that the migration left behind. */
+/* Prints how many rows of the source the migration did not move, and which. */
 static void migrate_show_lost(const json_t *status)
 {
     static const struct {
@@ -118,7 +118,7 @@ static int lake_migrate_run(struct api_client *r, const struct invocation *inv,
     json_t *status = NULL;
     int code;
 
-    process_signals_hold(); /* before a thread is started that would receive them */
+    process_signals_hold(); /* before a thread is started, so that none receives the signals */
     code = migrate_start(r, inv, err);
 
     if (code == 0)

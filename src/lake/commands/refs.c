@@ -1,5 +1,5 @@
-/* weir lake dump and weir lake restore: write and read all commits, tags and branches of a
- * repository. */
+/* weir lake dump and weir lake restore: write all commits, tags and branches of a repository into
+ * its namespace, and read them from there. */
 #include "lake/commands/cli.h"
 
 #include "os/file.h"
@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-enum { REFS_FILE_MAX = 64 << 10 }; /* largest file with the ids of a dump, in bytes */
+enum { REFS_FILE_MAX = 64 << 10 }; /* most bytes of the file that holds the ids of a dump */
 
 static const struct flag refs_restore_flags[] = {
     {"from", FLAG_TEXT, "FILE", NULL,
@@ -25,7 +25,7 @@ static const struct output_column refs_dump_columns[] = {{"commits_meta_range_id
                                                          {"rows", .number = true}};
 static const struct output_column refs_restore_columns[] = {{"id"}, {"rows", .number = true}};
 
-/* Waits for the end of a task and shows its progress. *status is owned by the caller. */
+/* Waits until a task has ended, and shows its progress. *status is owned by the caller. */
 static int refs_follow(struct api_client *r, const char *path, struct str id, json_t **status,
                        struct err *err)
 {
@@ -50,7 +50,7 @@ static int refs_follow(struct api_client *r, const char *path, struct str id, js
     return error.len ? err_set(err, ERR_PEER, STR_FMT, STR_ARG(error)) : code;
 }
 
-/* Begins the task and waits for its end. */
+/* Starts the task and waits until it has ended. */
 static int refs_run(struct api_client *r, const char *path, struct lake_cli_body *body,
                     json_t **status, struct err *err)
 {
@@ -84,8 +84,8 @@ static int refs_dump_run(struct api_client *r, const struct invocation *inv, str
     return code;
 }
 
-/* Writes the ids in the file into the body. The file may also be a list with one dump, which is
- * what `weir lake dump --json` prints. */
+/* Writes the ids in the file into the body. The file may have one dump, or a list with one dump,
+ * which is the output of `weir lake dump --json`. */
 static int refs_read_file(struct json_out *w, const char *name, struct err *err)
 {
     static const char *const members[] = {"commits_meta_range_id", "tags_meta_range_id",
