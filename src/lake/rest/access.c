@@ -1,5 +1,5 @@
-/* Asks S3's access engine whether a caller may do an action in a repository or in another bucket
- * (docs/lake-rest.md, "Rights"). */
+/* Asks the access engine of S3 whether a caller may do an action in a repository, or in another
+ * bucket (docs/lake-rest.md, "Rights"). */
 #include "lake/names.h"
 #include "lake/right.h"
 #include "lake/rest/web.h"
@@ -7,18 +7,18 @@
 #include "s3/access/bucket_rules.h"
 #include "s3/access/request_value.h"
 
-/* A bucket with the rules of access to it. */
+/* An open bucket, with its policy and the other rules of access to it. */
 struct web_bucket {
-    struct bucket *bucket; /* a reference */
+    struct bucket *bucket; /* holds a reference */
     struct bucket_rules rules;
 };
 
-/* A request for an action, from which conditions of policies take their values. */
+/* The facts about a call that conditions of a policy may use. */
 struct web_question {
     struct request_facts facts;
     struct str prefix; /* for a listing: the value of s3:prefix */
     struct str tags;   /* tags of the object, in their stored form */
-    struct str value;  /* the value that the policy asked for last */
+    struct str value;  /* memory of the value that the policy asked for last */
 };
 
 /* --- buckets --- */
@@ -60,8 +60,8 @@ static bool web_condition(void *ctx, enum policy_key key, struct str suffix,
     return q->value.p != NULL;
 }
 
-/* Fills a policy request that asks whether the caller may do the action on the key. The request
- * points to `q`, which must live as long. */
+/* Fills a policy request: may the caller do the action on the key? The policy request points to
+ * `q`, so `q` must live as long. */
 static struct policy_request web_question_of(struct web_question *q, struct rest_call *c,
                                              const struct web_bucket *b, enum s3_action action,
                                              struct str key)
@@ -126,8 +126,8 @@ int web_gate_open(struct web_bucket **out, struct rest_call *c, const struct lak
     return 0;
 }
 
-/* Decides about an action in a repository. Every object in a repository belongs to the repository's
- * owner. */
+/* Whether the caller may do an action in a repository. All objects of a repository belong to the
+ * repository's owner. */
 bool web_gate_may(struct rest_call *c, const struct web_bucket *gate, struct web_ask ask)
 {
     struct object_info object = {.meta = {.tags = ask.tags}};
@@ -177,7 +177,8 @@ int web_object(struct rest_call *c, const struct lake_repo *r, struct str ref, s
 
     if (found == 0)
         ask.tags = out->entry.tags;
-    /* After a failure the tags are unknown, and so is whether the read is allowed. */
+    /* If the look-up of the object has failed, its tags are unknown, and so the right to read it is
+     * unknown, too. */
     if (found == 0 || err_kind(found) == ERR_KIND_EXPECTED)
         code = web_need(c, r, ask, err);
     if (code == 0 && found < 0)
@@ -187,7 +188,7 @@ int web_object(struct rest_call *c, const struct lake_repo *r, struct str ref, s
 
 /* --- whole refs --- */
 
-/* A prefix of keys, and the action that is asked for on all keys below it. */
+/* A question to the access engine: may the caller do an action on every key below a prefix? */
 struct web_below {
     struct web_question q;
     struct access_request r;
@@ -201,14 +202,14 @@ static void web_below_fill(struct web_below *out, struct rest_call *c,
     out->r = web_ask_bucket(&out->q, c, gate, action, begin);
 }
 
-/* Whether the caller may do the action on all keys below the prefix. */
+/* Whether the caller may do the action on every key below the prefix. */
 static bool web_below_may(const struct web_below *b)
 {
     return access_granted_below(&b->r, b->begin) &&
            !access_denied_beyond(&b->r, b->begin, STR_EMPTY);
 }
 
-/* Checks that the caller may do the action on everything below a prefix. */
+/* Checks that the caller may do the action on every key below a prefix. */
 static int web_need_all_below(struct rest_call *c, const struct lake_repo *r, enum s3_action action,
                               struct str begin, struct err *err)
 {
@@ -236,8 +237,8 @@ int web_need_whole(struct rest_call *c, const struct lake_repo *r, struct err *e
     return web_need_all_below(c, r, S3_ACTION_GET_OBJECT, STR_EMPTY, err);
 }
 
-/* Decides whether the caller may put the content of the ref `source` into the ref `dest`, by the
- * conditions a), b) and c) of P2 in docs/security.md. */
+/* Whether the caller may put the content of the ref `source` into the ref `dest`: the conditions
+ * a), b) and c) of P2 in docs/security.md. */
 static bool web_gate_may_take(struct rest_call *c, const struct web_bucket *gate, struct str source,
                               struct str dest)
 {
@@ -281,8 +282,8 @@ int web_repo(struct rest_call *c, struct web_ask ask, struct lake_repo *out, str
 
 /* --- other buckets --- */
 
-/* Whether the bucket's name leads both users to the same bucket. Routes and keys on remote storages
- * differ from user to user. */
+/* Whether the bucket's name means the same bucket for the caller and for `user`. Users can have
+ * different routes, and different keys on remote storages. */
 static int web_is_same_bucket(struct rest_call *c, const struct web_bucket *b, struct str user,
                               bool *out, struct err *err)
 {
@@ -299,9 +300,10 @@ static int web_is_same_bucket(struct rest_call *c, const struct web_bucket *b, s
     return code;
 }
 
-/* Decides about a key of a bucket. A storage with credentials of its own decides by itself. If the
- * key is to be read, this function asks that storage in the caller's name, because later weir reads
- * the key in the name of the repository's owner. */
+/* Finds out whether the caller may do an action on a key of a bucket. If the bucket's storage has
+ * credentials of its own, that storage decides. To find out whether the caller may read the key
+ * there, this function sends a HEAD in the caller's name; later weir reads the key in the name of
+ * the repository's owner. */
 static int web_judge_key(struct rest_call *c, const struct web_bucket *b, enum s3_action action,
                          struct str key, bool *may, struct err *err)
 {

@@ -1,4 +1,4 @@
-/* Calls about the caller: logging in with keys, and reading the caller's own user. */
+/* Calls about the caller: logging in with an access key, and showing the caller's own user. */
 #include "lake/rest/web.h"
 
 static rest_fn auth_login, auth_current_user, auth_capabilities;

@@ -1,4 +1,4 @@
-/* Calls about commits: making them, reading them, and the history of a ref. */
+/* Calls about commits: making and reading them, and listing the history of a ref. */
 #include "lake/commit_record.h"
 #include "lake/rest/web.h"
 
@@ -53,8 +53,8 @@ static const struct rest_row commit_rows[] = {
 };
 const struct rest_table web_commit_rows = WEB_ROWS(commit_rows);
 
-/* Checks that the caller may give the branch another tree, which may be any tree of the
- * repository. */
+/* Checks that the caller may commit a tree by its id. This may be any tree of the repository, so
+ * the caller must be allowed to read the whole repository and to write to the whole branch. */
 static int commit_need_tree(struct rest_call *c, const struct lake_repo *repo, struct str branch,
                             struct err *err)
 {
@@ -155,8 +155,8 @@ static int commit_log(struct rest_call *c, struct err *err)
     return 0;
 }
 
-/* Adds a commit. It may name any tree of the repository, so the caller must be allowed to read all
- * of it. */
+/* Adds a commit that was made elsewhere. It may name any tree of the repository, so the caller must
+ * be allowed to read the whole repository. */
 static int commit_add(struct rest_call *c, struct err *err)
 {
     struct lake_commit commit = {

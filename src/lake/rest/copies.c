@@ -1,5 +1,5 @@
-/* Calls that copy and move objects inside a repository. Only entries are written, and bodies stay
- * where they are. */
+/* Calls that copy or move objects inside a repository. They write only entries; the bytes of the
+ * objects stay in their place. */
 #include "lake/keep.h"
 #include "lake/lake_int.h"
 #include "lake/names.h"
@@ -29,8 +29,8 @@ struct copy_job {
     struct str ref; /* ref of the source */
     struct lake_object from, to;
     bool force;
-    struct object_conditions conditions; /* conditions on the destination of a move */
-    bool is_late;                        /* the source of a move was changed since it was read */
+    struct object_conditions conditions; /* the caller's conditions on the destination of a move */
+    bool is_late;                        /* the source of a move has changed since it was read */
 };
 
 /* Checks that the caller may copy, and reads the repository's record. */
@@ -50,8 +50,8 @@ static int copy_check(struct copy_job *j, struct rest_call *c, struct err *err)
     return code;
 }
 
-/* Judges the conditions of the destination, and checks that the source has not changed since it was
- * read. */
+/* Called by lake_stage() for both paths of a move: checks the conditions on the destination, and
+ * that the source has not changed since it was read. */
 static int move_judge(void *ctx, struct str path, const struct lake_object *present,
                       struct err *err)
 {
@@ -63,7 +63,7 @@ static int move_judge(void *ctx, struct str path, const struct lake_object *pres
     return j->is_late ? err_set(err, ERR_CONFLICT, "the source was changed meanwhile") : 0;
 }
 
-/* Stages the new entry and the removal of the old one, both or none. */
+/* Stages the new entry and the removal of the old entry, both in one step. */
 static int move_stage(struct copy_job *j, struct rest_call *c, const struct lake_keep *keep,
                       struct err *err)
 {

@@ -1,4 +1,5 @@
-/* The call of weir's own that diagnoses the lake, for administrators. */
+/* A call that lakeFS does not have: an archive for administrators that describes the state of the
+ * lake. */
 #include "lake/diagnose.h"
 #include "lake/rest/web.h"
 

@@ -1,10 +1,12 @@
-/* The dialect of lakeFS's API: its check of callers, and the forms of errors and pages. */
+/* The dialect of lakeFS's API: how callers are identified, and the JSON forms of errors and
+ * pages. */
 #include "lake/rest/web.h"
 #include "meta/error.h"
 
 /* --- errors --- */
 
-/* Columns: the error code; the HTTP status. Other codes have weir's own status. */
+/* Codes of weir whose HTTP status here differs from the usual one. Columns: the code; the
+ * status. */
 static const struct {
     int code, status;
 } web_statuses[] = {
@@ -61,8 +63,8 @@ static int web_unauthorized(struct rest_call *c)
     return ERR_DENIED;
 }
 
-/* Checks keys of HTTP Basic. An unknown access key takes as long as a known key with a wrong
- * secret. */
+/* Checks an access key and its secret. For an unknown access key the check takes as long as for a
+ * known key with a wrong secret. */
 static int web_check_keys(struct rest_call *c, struct str access, struct str secret,
                           struct user *out)
 {
@@ -92,7 +94,8 @@ int web_login(struct rest_call *c, struct str access, struct str secret, struct 
     return code < 0 ? err_set(err, code, "the users have not been loaded yet") : 0;
 }
 
-/* Finds the caller by the key that the token was made for. The token ends with that key. */
+/* Finds the caller by the token. The token names the access key for which it was made, and is valid
+ * only as long as that key exists. */
 static int web_by_token(struct rest_call *c, struct str token, struct user *out, struct err *err)
 {
     struct lake_web *w = web_of(c);

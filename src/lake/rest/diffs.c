@@ -1,4 +1,4 @@
-/* Calls about differences: between a branch and its head, and between two refs. */
+/* Calls about differences between a branch and its head, and between two refs. */
 #include "lake/rest/web.h"
 
 static rest_fn diff_branch_page, diff_ref_page;
@@ -52,10 +52,10 @@ static void diff_write_right(struct json_out *w, const struct lake_entry *e)
     json_out_close(w, '}');
 }
 
-/* The optional members of a difference. */
+/* Which optional members an answer has for each difference. */
 struct diff_shows {
-    bool right; /* the object of the right side */
-    /* the size of a removed object; false: 0, which is what lakeFS shows for a branch */
+    bool right; /* the object on the right side */
+    /* the size of a removed object; false: the size is shown as 0, as lakeFS does for a branch */
     bool left_size;
 };
 

@@ -1,5 +1,5 @@
-/* The forms of values in requests and answers: pages, maps, repositories, refs, commits, objects.
- */
+/* Reads and writes values that many calls have in common: pages, maps, repositories, refs, commits,
+ * objects. */
 #include "lake/names.h"
 #include "lake/rest/web.h"
 

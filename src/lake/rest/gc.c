@@ -1,4 +1,5 @@
-/* Calls about garbage collection: its rules, and, beyond lakeFS's API, its runs. */
+/* Calls about garbage collection: its rules, as in lakeFS's API, and its runs, which lakeFS's API
+ * does not have. */
 #include "lake/claim.h"
 #include "lake/gc.h"
 #include "lake/rest/web.h"
@@ -207,7 +208,7 @@ static int gc_run_begin(struct rest_call *c, struct err *err)
             lake_gc_ask(web_of(c)->lake, c->arena, &repo, rest_bool(c, "mark_only"), &report, err);
     if (code == 0)
         code = lake_task_add_gc(web_of(c)->services->queue, &repo, err);
-    else if (code == ERR_BUSY) /* the task of the present run may be lost, so it is added again */
+    else if (code == ERR_BUSY) /* a run is under way; its task may be lost, so it is added again */
         added = lake_task_add_gc(web_of(c)->services->queue, &repo, &late);
     if (added < 0)
         return err_set(err, added, "%s", late.text);

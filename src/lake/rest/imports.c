@@ -1,4 +1,5 @@
-/* Calls about imports: objects of other buckets become objects of a branch without being copied. */
+/* Calls about imports, which make objects of other buckets objects of a branch without copying
+ * their bytes. */
 #include "lake/import.h"
 #include "lake/rest/web.h"
 #include "lake/tasks.h"
@@ -45,8 +46,8 @@ static const struct rest_row import_rows[] = {
 };
 const struct rest_table web_import_rows = WEB_ROWS(import_rows);
 
-/* Checks that the caller may read the objects that are imported. The entries give access to the
- * objects, in the name of the repository's owner. */
+/* Checks that the caller may read the objects that are to be imported: after the import other users
+ * can read them through the repository, in the name of its owner. */
 static int import_check_source(struct rest_call *c, const struct lake_repo *repo,
                                const struct lake_import_path *p, struct err *err)
 {
@@ -115,7 +116,7 @@ static int import_begin(struct rest_call *c, struct err *err)
                                   (struct web_ask){S3_ACTION_PUT_OBJECT, o.branch, STR_EMPTY}, err);
     if (code == 0)
         code = import_read_paths(c, &repo, &o, err);
-    if (code == 0 && json_is_object(metadata)) /* it may be null */
+    if (code == 0 && json_is_object(metadata)) /* the JSON value may also be null */
         code = web_pairs(c, metadata, &o.metadata, err);
     if (code == 0)
         code = lake_import_start(web_of(c)->lake, c->arena, &repo, &o, &id, err);
@@ -160,9 +161,9 @@ static int import_write(struct rest_call *c, const struct lake_repo *repo,
     return s->commit_id.len ? import_write_commit(c, repo, s->commit_id, err) : 0;
 }
 
-/* Finds the import that the call names, if the caller may do `action` on its branch. The right was
- * checked for the branch that the path names, so an import into another branch counts as not
- * found. */
+/* Finds the import that the call names, and checks that the caller may do `action` on the branch in
+ * the call's path. The right was checked only for that branch, so an import into another branch
+ * counts as not found. */
 static int import_find(struct rest_call *c, enum s3_action action, struct lake_repo *repo,
                        struct lake_import_status *out, struct err *err)
 {

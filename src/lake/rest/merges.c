@@ -1,4 +1,4 @@
-/* Calls that give a branch a new head by merging other commits: merge, revert, cherry-pick. */
+/* Calls that merge other commits into a branch: merge, revert, cherry-pick. */
 #include "lake/rest/web.h"
 
 static rest_fn merge_into, merge_base_show, branch_revert, branch_cherry_pick;
@@ -169,7 +169,7 @@ static int pick_repo(struct rest_call *c, struct lake_repo *out, struct err *err
 
 /* Checks that the caller may put content of the commit's parents into the branch (web_need_take()),
  * because a revert restores the content of a parent. Then sets o->ref to the commit's id, so that
- * the commit that is reverted is the one that was checked here. */
+ * exactly this commit is reverted, even if the ref in the call changes meanwhile. */
 static int revert_need_parents(struct rest_call *c, const struct lake_repo *repo,
                                struct lake_pick_options *o, struct err *err)
 {

@@ -1,4 +1,5 @@
-/* Calls of weir's own about the migration from an old lakeFS, for administrators. */
+/* Calls that lakeFS does not have, for administrators: begin, show and stop the migration from an
+ * old lakeFS. */
 #include "lake/mover.h"
 #include "lake/rest/web.h"
 #include "lake/room.h"

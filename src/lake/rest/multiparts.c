@@ -1,5 +1,6 @@
-/* Calls with which clients upload an object in parts, straight to the storage: weir gives a signed
- * address and presigned URLs of its parts, and at the end links the object to its path. */
+/* Calls with which clients upload an object in parts directly to the storage. weir gives the client
+ * a signed address and a presigned URL for each part. At the end weir stages an entry with the
+ * address at the object's path. */
 #include "lake/address.h"
 #include "lake/body.h"
 #include "lake/keep.h"
@@ -10,7 +11,7 @@
 static rest_fn multipart_begin, multipart_finish, multipart_abort, multipart_part,
     multipart_copy_part;
 
-enum { MULTIPART_URLS_MAX = 1000 }; /* presigned URLs in one answer */
+enum { MULTIPART_URLS_MAX = 1000 }; /* most presigned URLs in one answer */
 
 #define PMPU "/api/v1/repositories/{repository}/branches/{branch}/staging/pmpu"
 #define UPLOAD_FIELD                                                                               \
@@ -74,15 +75,16 @@ const struct rest_table web_multipart_rows = WEB_ROWS(multipart_rows);
 
 /* --- the upload in the bucket of the namespace --- */
 
-/* An upload that a call names: its repository, its key, and the open place of its parts. */
+/* An upload that a call names: its repository, its key, and the place where its parts are
+ * stored. */
 struct multipart {
     struct lake_repo repo;
-    struct str key; /* signed key below the namespace */
+    struct str key; /* the signed key, below the namespace */
     struct object_place place;
     struct upload_info upload;
 };
 
-/* Checks that the caller may write to the path, and that the address was given for it. */
+/* Checks that the caller may write to the path, and that weir gave the address for this path. */
 static int multipart_find(struct multipart *m, struct rest_call *c, struct err *err)
 {
     int code = web_writable(c, rest_text(c, "path"), false, &m->repo, err);
@@ -226,7 +228,8 @@ static int multipart_read_parts(struct rest_call *c, struct upload_part **out, s
     return 0;
 }
 
-/* Makes the object in the namespace's bucket, and reads its size and ETag. */
+/* Joins the parts into an object in the namespace's bucket, and reads the object's size and
+ * ETag. */
 static int multipart_join(struct multipart *m, struct rest_call *c, struct object_info *out,
                           struct err *err)
 {
@@ -278,8 +281,8 @@ static int multipart_finish(struct rest_call *c, struct err *err)
     object.entry.content_type = rest_text(c, "content_type");
     object.entry.owner = web_user(c)->id;
     object.entry.modified_ms = clock_wall_ms();
-    /* Finishing again gives the same answer, so this upload may have been finished long ago. Then a
-     * collection may be about to remove its file. */
+    /* The call may be a repetition for an upload that was finished long ago. Then a collection may
+     * be about to remove the object's file. */
     code = lake_keep_check_file(&keep, &m.repo, &object.entry, stored.modified_ms, err);
     if (code == 0)
         code = web_stage(c, &m.repo, &object, (struct lake_stage_options){.keep = &keep}, err);
@@ -290,7 +293,7 @@ static int multipart_finish(struct rest_call *c, struct err *err)
 
 /* --- a part of another object --- */
 
-/* The source of a copied part: an object and a range of it. */
+/* The source of a part that is copied: an object, or a range of it. */
 struct part_source {
     struct lake_repo repo;
     struct lake_object object;
@@ -315,7 +318,7 @@ static int part_source_find(struct part_source *s, struct rest_call *c, struct e
     return code == 0 ? web_object(c, &s->repo, ref, path, &s->object, err) : code;
 }
 
-/* Reads the bytes of the source and uploads them as a part. */
+/* Reads the bytes of the source, and uploads them as a part. */
 static int part_pass(struct multipart *m, struct rest_call *c, const struct part_source *s,
                      uint32_t number, struct upload_part *out, struct err *err)
 {

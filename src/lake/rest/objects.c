@@ -38,7 +38,7 @@ const struct rest_table web_object_rows = WEB_ROWS(object_rows);
 
 /* --- one object --- */
 
-/* Finds the object that the call names, and checks that the caller may read it. */
+/* Finds the object that the call names. Checks that the caller may read it. */
 static int object_find(struct rest_call *c, struct lake_repo *repo, struct lake_object *out,
                        struct err *err)
 {
@@ -48,8 +48,8 @@ static int object_find(struct rest_call *c, struct lake_repo *repo, struct lake_
                      : code;
 }
 
-/* Adds the ETag header, unless the ETag has bytes that no header can have. Entries that weir did
- * not write may have such ETags. */
+/* Adds the ETag header, unless the ETag has bytes that are not allowed in a header. (Entries that
+ * other programs wrote may have such ETags.) */
 static void object_add_etag(struct rest_call *c, struct str etag)
 {
     if (http_field_is_valid(STR("ETag"), etag))
@@ -65,8 +65,8 @@ static void object_add_headers(struct rest_call *c, const struct lake_entry *e)
     rest_header(c, STR("Last-Modified"), str_z(modified));
     rest_header(c, STR("Accept-Ranges"), STR("bytes"));
     rest_header(c, STR("Cache-Control"), STR("private, max-age=0"));
-    /* A browser must not treat an object as a page of this server, because it may have stored keys
-     * for the server. */
+    /* A browser must not run an object as a page of this server, because the browser may have
+     * stored a password for this server. */
     rest_header(c, STR("Content-Security-Policy"), STR("default-src 'none'; sandbox"));
     rest_header(c, STR("X-Content-Type-Options"), STR("nosniff"));
     rest_header(c, STR("Content-Type"),
@@ -83,7 +83,7 @@ static int object_send_unsatisfiable(struct rest_call *c, uint64_t size)
                        (struct http_header){STR("Content-Range"), range});
 }
 
-/* Sends the opened bytes; for HEAD only the headers. */
+/* Sends the bytes that were opened; for a HEAD only the headers. */
 static int object_send(struct rest_call *c, struct get_result *got, uint64_t size)
 {
     if (got->partial)
@@ -98,7 +98,7 @@ static int object_send(struct rest_call *c, struct get_result *got, uint64_t siz
     return http_send(req, STR_EMPTY);
 }
 
-/* Parses the header Range. Returns NULL if there is no range, or none that can be parsed. */
+/* Parses the header Range. Returns NULL if there is no such header, or if it cannot be parsed. */
 static const struct object_range *object_range(struct rest_call *c, struct object_range *out)
 {
     struct str text = http_header(http_request_head(c->req), "Range");
@@ -106,7 +106,7 @@ static const struct object_range *object_range(struct rest_call *c, struct objec
     return text.len && object_range_parse(text, out) ? out : NULL;
 }
 
-/* Fills first, len and partial of a range, without opening the bytes. */
+/* Computes the first byte and the length of a range, without opening the object's bytes. */
 static int object_cut(const struct object_range *range, uint64_t size, struct get_result *out)
 {
     uint64_t first = 0, last = size - 1;
@@ -203,7 +203,7 @@ static int object_head(struct rest_call *c, struct err *err)
 
 /* --- stats --- */
 
-/* Writes the stats of an object, with a presigned URL as its address if `presign` is set. */
+/* Writes the stats of an object. If `presign` is set, its address is a presigned URL. */
 static int object_write(struct rest_call *c, const struct lake_repo *repo,
                         const struct lake_object *o, bool presign, struct err *err)
 {
@@ -231,8 +231,9 @@ static int object_stat(struct rest_call *c, struct err *err)
     return code == 0 ? object_write(c, &repo, &object, rest_bool(c, "presign"), err) : code;
 }
 
-/* Writes the objects of a page. A presigned URL lets its holder read the object, so only objects
- * that the caller may read get one; the others are shown with their address. */
+/* Writes the objects of a page. Anybody who has a presigned URL can read the object. So only
+ * objects that the caller may read get such a URL; the others are shown with their plain
+ * address. */
 static int object_write_page(struct rest_call *c, const struct lake_repo *repo,
                              const struct lake_objects *found, struct err *err)
 {

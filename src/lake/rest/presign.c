@@ -1,4 +1,4 @@
-/* Presigned URLs of weir's own S3 endpoint, and signed addresses that clients upload to. */
+/* Makes presigned URLs of weir's own S3 endpoint, and signed addresses to which clients upload. */
 #include "base/bytes.h"
 #include "lake/address.h"
 #include "lake/rest/web.h"
@@ -9,8 +9,8 @@ enum { PRESIGN_S = 15 * S_PER_MINUTE, LINK_TIME_LEN = 8 };
 
 /* --- presigned URLs --- */
 
-/* Gets an access key of the repository's owner and its secret. The URL gives the rights of that
- * owner. */
+/* Gets an access key of the repository's owner, and its secret. The presigned URL thus gives its
+ * holder the rights of the owner. */
 static int presign_keys(struct rest_call *c, const struct lake_repo *r, struct str *access,
                         struct str *secret, struct err *err)
 {
@@ -85,8 +85,8 @@ static void link_append(struct buf *out, struct str part)
     buf_append_str(out, part);
 }
 
-/* Computes the HMAC over the time, and over the repository, branch and path that the address is
- * valid for. */
+/* Computes the HMAC over the time, the address, and the repository, branch and path for which the
+ * address is valid. */
 static void link_mac(const struct lake_web *w, const struct web_link *link, struct str time,
                      unsigned char out[HMAC_SHA256_LEN])
 {
@@ -117,7 +117,7 @@ struct str web_link_sign(const struct lake_web *w, struct arena *a, const struct
     return out;
 }
 
-/* Cuts the signature off the address at its last comma. */
+/* Splits "<address>,<signature>" at the last comma. */
 static bool link_cut(struct str key, struct str *address, struct str *signature)
 {
     size_t at = key.len;

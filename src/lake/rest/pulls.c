@@ -75,7 +75,7 @@ static void pull_write_one(struct json_out *w, const struct lake_pull *p)
         rest_time(w, "closed_date", p->closed_ms);
 }
 
-/* Returns the statuses that a list asks for, as bits. */
+/* Returns the statuses that the caller wants in a list, as bits. */
 static unsigned pull_asked(const struct rest_call *c)
 {
     enum { OPEN = 1u << LAKE_PULL_OPEN, ENDED = 1u << LAKE_PULL_CLOSED | 1u << LAKE_PULL_MERGED };
@@ -130,7 +130,7 @@ static int pull_make(struct rest_call *c, struct err *err)
     return code;
 }
 
-/* Finds the pull request of the path. */
+/* Finds the pull request that the call's path names. */
 static int pull_find(struct rest_call *c, struct lake_repo *repo, struct lake_pull *out,
                      struct err *err)
 {

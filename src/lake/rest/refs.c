@@ -1,4 +1,5 @@
-/* Calls that dump the refs of a repository into its namespace, and restore them into a bare one. */
+/* Calls that dump the refs of a repository into its namespace, and restore refs from there into a
+ * bare repository (docs/lake-moving.md). */
 #include "lake/manifest.h"
 #include "lake/refs_task.h"
 #include "lake/rest/web.h"
@@ -64,9 +65,9 @@ static const struct rest_row refs_rows[] = {
 };
 const struct rest_table web_refs_rows = WEB_ROWS(refs_rows);
 
-/* Reads the repository and checks the caller. A dump holds every ref, and a restore may name any
- * tree of the namespace. So the caller must be allowed to manage the repository and to read all of
- * it. */
+/* Reads the repository's record and checks the caller's rights. A dump has every ref, and a restore
+ * may name any tree in the namespace. So the caller must be allowed to manage the repository and to
+ * read the whole of it. */
 static int refs_repo(struct rest_call *c, struct lake_repo *out, struct err *err)
 {
     int code =
@@ -75,7 +76,8 @@ static int refs_repo(struct rest_call *c, struct lake_repo *out, struct err *err
     return code < 0 ? code : web_need_whole(c, out, err);
 }
 
-/* Reads the dump that is to be restored: from the body, or else from the namespace. */
+/* Reads the ids of the dump that is to be restored: from the call's body or, if it has none, from
+ * the manifest in the namespace. */
 static int refs_wanted(struct rest_call *c, const struct lake_repo *repo, struct lake_refs *out,
                        struct err *err)
 {

@@ -1,4 +1,4 @@
-/* Operations of lakeFS's API that weir does not serve. Each answers 501 with a reason. */
+/* Operations of lakeFS's API that weir does not serve. Each of them answers 501 with a reason. */
 #include "lake/rest/web.h"
 
 static rest_fn op_refused;
@@ -12,7 +12,7 @@ static rest_fn op_refused;
 #define SYMLINK_REASON "weir makes no symlink files"
 #define USAGE_REASON   "weir counts usage in its metrics"
 
-/* A row of an operation that is refused. The values in its path have no descriptions, because no
+/* A row for an operation that is refused. The parameters in its path are not described, because no
  * code reads them. */
 #define REFUSED(method, path, access, name, why)                                                   \
     {                                                                                              \

@@ -51,8 +51,8 @@ const struct rest_table web_repo_rows = WEB_ROWS(repo_rows);
 
 /* --- lists --- */
 
-/* Whether the caller may list the repository. A repository that never had a policy or another
- * document is visible only to its owner, so its documents need not be read. */
+/* Whether the caller may see the repository in a list. A repository that never had a policy or
+ * another document is visible only to its owner, so its documents need not be read. */
 static bool repo_is_shown(struct rest_call *c, const struct lake_repo *r)
 {
     if (r->documents == 0 && !web_user(c)->admin)
@@ -67,8 +67,8 @@ static bool repo_is_asked_for(struct rest_call *c, const struct lake_repo *r)
     return (!search.len || str_find(r->id, search) >= 0) && repo_is_shown(c, r);
 }
 
-/* Writes the repositories of a page that the caller may see. Returns true if the answer is full and
- * the caller may see a further repository. */
+/* Writes those repositories of a page that the caller may see. Returns true if the answer is full
+ * and there is one more that the caller may see. */
 static bool repo_write_page(struct rest_call *c, const struct lake_repo *repos, size_t count,
                             size_t *written, struct str *last)
 {
@@ -86,9 +86,9 @@ static bool repo_write_page(struct rest_call *c, const struct lake_repo *repos, 
     return false;
 }
 
-/* Lists a page. It looks at no more than LAKE_LIST_MAX repositories, however few of them the caller
- * may see. So a page may have fewer repositories than the call asked for, even none, and still be
- * followed by another page. */
+/* Lists a page of repositories. It looks at about LAKE_LIST_MAX repositories at most, however few
+ * of them the caller may see. So the page may have fewer repositories than the call asked for, or
+ * none, although another page follows. */
 static int repo_page(struct rest_call *c, struct err *err)
 {
     struct lake_page page = {rest_text(c, "prefix"), rest_after(c), rest_limit(c)};
@@ -113,8 +113,8 @@ static int repo_page(struct rest_call *c, struct err *err)
 
 /* --- one repository --- */
 
-/* Checks the options of the call. A name that is in use is the first error, because clients rely on
- * it to make a repository only if it does not exist. */
+/* Checks the options of the call. If the name is in use, that error is reported before all others:
+ * clients rely on it when they make a repository only if it does not exist. */
 static int repo_check_wanted(struct rest_call *c, struct err *err)
 {
     struct str name = rest_text(c, "name");
@@ -134,7 +134,7 @@ static int repo_check_wanted(struct rest_call *c, struct err *err)
 }
 
 /* Checks that the caller may read, put and remove objects in the namespace, because the repository
- * will do so. */
+ * will do so in the name of its owner. */
 static int repo_check_space(struct rest_call *c, struct err *err)
 {
     struct str bucket, prefix;
@@ -183,8 +183,8 @@ static int repo_show(struct rest_call *c, struct err *err)
     return code;
 }
 
-/* Deletes the repository. A task removes its remains. If the task cannot be added now, it is added
- * later, because the repository is on the to-delete list. */
+/* Deletes the repository. A task then removes its remains. If the task cannot be added now, it is
+ * added later, because the list of deleted repositories has the repository. */
 static int repo_drop(struct rest_call *c, struct err *err)
 {
     struct lake_repo repo;

@@ -1,4 +1,4 @@
-/* Calls about runs of hooks. */
+/* Calls that show the runs of hooks. */
 #include "lake/actions.h"
 #include "lake/rest/web.h"
 

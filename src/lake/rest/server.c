@@ -1,5 +1,5 @@
-/* Calls about the server: health, configuration, setup, statistics. lakectl and the SDKs make them
- * before anything else. */
+/* Calls about the server: health, configuration, setup, statistics. lakectl and lakeFS's SDKs make
+ * these calls first. */
 #include "lake/rest/web.h"
 
 static rest_fn server_healthy, server_config, server_lakefs_version, server_storage, server_gc,

@@ -129,7 +129,8 @@ static int protection_set(struct rest_call *c, struct err *err)
     return code;
 }
 
-/* Adds or removes the rule of one pattern. Tries again after a lost race. */
+/* Adds or removes the rule of one pattern. If somebody else has changed the rules meanwhile, tries
+ * again. */
 static int protection_change(struct rest_call *c, bool add, struct err *err)
 {
     struct str pattern = rest_text(c, "pattern");

@@ -1,5 +1,6 @@
-/* Calls with which clients upload straight to the storage: weir gives a signed address, the client
- * puts the object there, and then links it to a path. */
+/* Calls with which clients upload directly to the storage. weir gives the client a signed
+ * address, and the client puts the object there. Then the client asks weir to link the object to
+ * its path. */
 #include "lake/address.h"
 #include "lake/keep.h"
 #include "lake/names.h"
@@ -52,8 +53,9 @@ struct str web_new_link(struct rest_call *c, const struct lake_repo *repo)
     return web_link_sign(web_of(c), c->arena, &link, clock_wall_ms());
 }
 
-/* Presigns the upload. The signature covers a condition that the object must not exist, so the URL
- * works for one upload. Once the object exists nobody can replace it, even after it was linked. */
+/* Presigns the upload. The signed query has the condition that the object must not exist, so the
+ * URL works for one upload only. Once the object exists, nobody can replace it with this URL, not
+ * even after it was linked. */
 static int staging_presign(struct rest_call *c, const struct lake_repo *repo, struct str address,
                            struct web_presigned *out, struct err *err)
 {
@@ -97,7 +99,7 @@ int web_link_key(struct rest_call *c, const struct lake_repo *repo, struct str a
     return web_link_check(web_of(c), &link, *key, clock_wall_ms(), err);
 }
 
-/* Reads the info of the object at a key below the namespace. */
+/* Reads size, ETag and time of the object at a key below the namespace. */
 static int staging_head(struct rest_call *c, const struct lake_repo *repo, struct str key,
                         struct object_info *out, struct err *err)
 {
@@ -117,7 +119,7 @@ static int staging_head(struct rest_call *c, const struct lake_repo *repo, struc
                : code;
 }
 
-/* Checks that the uploaded object matches the client's description. */
+/* Checks that the uploaded object has the size and the ETag that the client says. */
 static int staging_compare(struct rest_call *c, const struct object_info *stored, struct err *err)
 {
     if ((uint64_t)rest_integer(c, "size_bytes") != stored->size)

@@ -1,8 +1,8 @@
-/* Tokens of POST /auth/login: JSON Web Tokens (RFC 7519) signed by HMAC with SHA-256.
+/* Tokens that POST /auth/login gives: JSON Web Tokens (RFC 7519) signed by HMAC with SHA-256.
  *
- * The header names the access key with which the caller logged in (`kid`, RFC 7515 §4.1.4). The
- * signing key is derived from weir's own key, the access key and its secret. So a token ends when
- * its access key is removed or gets another secret. */
+ * The token's header names the access key with which the caller logged in (`kid`, RFC 7515 §4.1.4).
+ * The signing key is derived from weir's own key, the access key and its secret. So a token stops
+ * being valid when its access key is removed or gets another secret. */
 #include "base/ids.h"
 #include "lake/rest/web.h"
 #include "sign/base64.h"
@@ -80,7 +80,7 @@ struct str web_token(const struct lake_web *w, struct arena *a, const struct use
     return token;
 }
 
-/* The parts of a token's text. */
+/* A token, split into its parts. */
 struct token {
     struct str header, claims, signature;
     struct str signed_part; /* header and claims, which the signature covers */
@@ -110,7 +110,7 @@ static bool token_is_signed(const struct lake_web *w, const struct user_key *key
     return same;
 }
 
-/* Decodes a part of the token, which is a JSON object in base64url. */
+/* Decodes a part of the token: a JSON object in base64url. */
 static int token_read_part(struct str part, json_t **out)
 {
     struct buf text = BUF_INIT(TOKEN_MAX);

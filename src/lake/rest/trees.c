@@ -1,4 +1,4 @@
-/* Calls about the files of trees: their location and their bytes. */
+/* Calls about the node files of trees: where they are, and their bytes. */
 #include "lake/lake_int.h"
 #include "lake/names.h"
 #include "lake/place.h"
@@ -28,8 +28,8 @@ static const struct rest_row tree_rows[] = {
 };
 const struct rest_table web_tree_rows = WEB_ROWS(tree_rows);
 
-/* Reads the repository and checks the id of the file. A file shows the paths of every ref that has
- * it, so the caller must be allowed to read all of them. */
+/* Reads the repository's record and checks the id of the file. The file shows paths of every ref
+ * whose tree has it, so the caller must be allowed to read the whole repository. */
 static int tree_file_find(struct rest_call *c, struct str id, struct lake_repo *out,
                           struct err *err)
 {

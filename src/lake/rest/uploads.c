@@ -1,4 +1,4 @@
-/* Calls that change objects of a branch: upload, removal, and new metadata. */
+/* Calls that change objects of a branch: upload, remove, and change metadata. */
 #include "lake/amend.h"
 #include "lake/body.h"
 #include "lake/keep.h"
@@ -70,7 +70,7 @@ const struct rest_table web_upload_rows = WEB_ROWS(upload_rows);
 #define INTERNAL_HEADER "x-lakefs-internal-"
 #define INTERNAL_KEY    "::lakefs::"
 
-/* Gets the key of the metadata that a header sets. Returns false if the header sets none. */
+/* Gets the metadata key that a header sets. Returns false if the header sets no metadata. */
 static bool meta_key_of(struct arena *a, struct str header, struct str *out)
 {
     struct str name = arena_lower(a, header);
@@ -106,7 +106,7 @@ static int upload_read_metadata(struct rest_call *c, struct str_pairs *out, stru
     return code == 0 ? lake_check_metadata(out, err) : code;
 }
 
-/* The body of an upload: the request's body, or the part `content` of a form. */
+/* The body of an upload: the body of the request, or the part `content` of a form. */
 struct upload_body {
     struct reader *reader;
     uint64_t size; /* UINT64_MAX: the size is not known */
@@ -139,7 +139,7 @@ static void upload_close(struct upload_body *b)
         form_close(&b->form);
 }
 
-/* Puts the body at a new address and stages its entry. */
+/* Puts the bytes at a new address, and stages an entry with this address. */
 static int upload_store(struct rest_call *c, const struct lake_repo *repo, struct lake_object *out,
                         struct err *err)
 {
@@ -225,8 +225,8 @@ static bool drop_is_there(const struct lake_put *puts, size_t count, struct str 
     return false;
 }
 
-/* Chooses the paths that the caller may remove, and writes an error for each other path. An empty
- * path is no error, as in lakeFS. */
+/* Chooses the paths that the caller may remove. For each other path, writes an error into the
+ * answer. An empty path is skipped without an error, as in lakeFS. */
 static size_t drop_choose(struct rest_call *c, const struct web_bucket *gate,
                           const struct str *paths, size_t count, struct lake_put *out)
 {
@@ -277,7 +277,7 @@ static int paths_remove(struct rest_call *c, struct err *err)
 
 /* --- objects whose bytes are stored already --- */
 
-/* The metadata that an object gets, under the conditions of the call. */
+/* New metadata for an object, and the conditions of the call. */
 struct metadata_change {
     struct str_pairs metadata;
     struct object_conditions conditions;
@@ -313,8 +313,8 @@ static int object_set_metadata(struct rest_call *c, struct err *err)
                : code;
 }
 
-/* Checks an address inside the namespace: it must be that of a body, and either it was given to a
- * client for the call's path, or the caller may read everything in the repository. */
+/* Checks an address inside the namespace. Either weir gave it to a client for the call's path, or
+ * it is in the folder of bodies and the caller may read the whole repository. */
 static int stage_check_inside(struct rest_call *c, const struct lake_repo *repo, struct str address,
                               struct err *err)
 {
@@ -328,8 +328,8 @@ static int stage_check_inside(struct rest_call *c, const struct lake_repo *repo,
     return web_need_whole(c, repo, err);
 }
 
-/* Sets the entry's address. For an address outside of the namespace the caller must have the right
- * to read it. */
+/* Sets the entry's address to the one in the call. If the address is outside of the namespace, the
+ * caller must be allowed to read the object there. */
 static int stage_set_address(struct rest_call *c, const struct lake_repo *repo,
                              struct lake_entry *e, struct err *err)
 {

@@ -98,7 +98,8 @@ static int account_make(struct rest_call *c, struct err *err)
     return code;
 }
 
-/* Finds the user in the path. Administrators see every user; other callers see only themselves. */
+/* Finds the user that the call's path names. Administrators may name any user, other callers only
+ * themselves. */
 static int user_of_path(struct rest_call *c, struct user *out, struct err *err)
 {
     struct str name = rest_text(c, "userId");
@@ -175,7 +176,8 @@ static int key_make(struct rest_call *c, struct err *err)
     return 0;
 }
 
-/* Finds the user in the path, who must own the access key in the path. */
+/* Finds the user that the call's path names. The access key in the path must belong to that
+ * user. */
 static int key_of_path(struct rest_call *c, struct user *out, struct err *err)
 {
     int code = user_of_path(c, out, err);

@@ -1,4 +1,4 @@
-/* Opens the state of the REST API, and lists its tables. */
+/* Opens the state of the REST API, and lists the tables of its routes. */
 #include "lake/rest/web.h"
 #include "lake/room.h"
 #include "route/seal.h"
@@ -18,7 +18,8 @@ struct lake_web *web_of(const struct rest_call *c)
     return &room->web;
 }
 
-/* Makes a key for one use from the key of the data folder. */
+/* Derives a key from the key of the data folder. `use` says what it is for; another use gives
+ * another key. */
 static void web_derive(struct hmac_key *out, const struct seal_key *key, const char *use)
 {
     unsigned char bytes[HMAC_SHA256_LEN];

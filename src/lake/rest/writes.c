@@ -1,5 +1,5 @@
-/* The steps that are the same in all calls that write an object: the checks before the bytes are
- * read, and staging under the conditions of the request. */
+/* The common steps of all calls that write an object: the checks before any bytes are read, and
+ * staging under the conditions of the request. */
 #include "lake/lake_int.h"
 #include "lake/names.h"
 #include "lake/protect.h"
