@@ -1,5 +1,5 @@
-/* Reads and writes the manifest of a dump. It is stored beside the nodes, so it is read and written
- * as they are. */
+/* Reads and writes the manifest of a dump. The manifest is stored in the same folder as the nodes
+ * of trees, so it is read and written by the same functions. */
 #include "lake/manifest.h"
 
 #include "lake/lake_int.h"

@@ -1,6 +1,6 @@
-/* Merges trees: base, source and dest are walked side by side. The result is built from whole nodes
- * where one side did not change, and from records where both did. docs/lake-trees.md, "Merge", has
- * the table and says why skipping equal nodes is right. */
+/* Merges trees: walks base, source and dest side by side. The result gets whole nodes where only
+ * one side has changed, and single records where both sides have. docs/lake-trees.md, "Merge", has
+ * the table of cases and the steps M1 to M5, and says why equal nodes may be skipped. */
 #include "lake/tree_build.h"
 
 #include <stdio.h>
@@ -11,7 +11,8 @@ struct merge {
     const struct tree_merge *how;
     struct tree_spine sides[MERGE_SIDES];
     struct tree_builder builder;
-    /* number of conflicts that no strategy decided; after the first one nothing is built */
+    /* number of conflicts that no strategy has decided; after the first one nothing is built any
+     * more */
     uint64_t conflicts;
 };
 
@@ -38,9 +39,9 @@ static int merge_next_two(struct merge *m, enum merge_side a, enum merge_side b,
 
 /* --- nodes --- */
 
-/* Adds the item of a side to the result and moves the side to its next item, or enters the item. An
- * item at the end of its tree can be the last item of the result only if the other side has ended
- * too. */
+/* Adds the current item of `side` to the result and moves the side to its next item. If the item is
+ * a node that the builder cannot take over by id, enters the node instead. The item can be the last
+ * one of the result only if the other side has no more items. */
 static int merge_take(struct merge *m, enum merge_side side, struct err *err)
 {
     enum merge_side other = side == MERGE_SOURCE ? MERGE_DEST : MERGE_SOURCE;
@@ -51,9 +52,10 @@ static int merge_take(struct merge *m, enum merge_side side, struct err *err)
     return tree_builder_take(&m->builder, s, m->sides[other].end, err);
 }
 
-/* M1: source and dest are at equal nodes, so the result has this node, whatever the base has. If
- * the node is the last of its tree on one side only, the rule of splitting has ended it, so it may
- * stand in the middle of a tree. */
+/* M1: source and dest are at equal nodes, so the result gets this node, whatever the base has. If
+ * the node is the last one of its tree on only one side, it is not marked as a tail: on the other
+ * side records follow it, so it ended by the rule of splitting, and may also be in the middle of
+ * the result. */
 static int merge_take_both(struct merge *m, struct err *err)
 {
     struct tree_item node = m->sides[MERGE_DEST].item;
@@ -71,8 +73,7 @@ static int merge_take_both(struct merge *m, struct err *err)
     return code ? code : merge_next_two(m, MERGE_SOURCE, MERGE_DEST, err);
 }
 
-/* M1 to M3: takes or skips a node that is equal on two sides. Sets *done to whether there was
- * one. */
+/* M1 to M3: takes or skips a node that is equal on two sides. *done: there was such a node. */
 static int merge_pairs(struct merge *m, bool *done, struct err *err)
 {
     const struct tree_item *b = merge_item(m, MERGE_BASE), *s = merge_item(m, MERGE_SOURCE),
@@ -81,7 +82,7 @@ static int merge_pairs(struct merge *m, bool *done, struct err *err)
     *done = true;
     if (merge_same_node(s, d))
         return merge_take_both(m, err);
-    if (merge_same_node(b, s)) /* only dest changed there: later steps take its items */
+    if (merge_same_node(b, s)) /* later steps take the items of dest */
         return merge_next_two(m, MERGE_BASE, MERGE_SOURCE, err);
     if (merge_same_node(b, d))
         return merge_next_two(m, MERGE_BASE, MERGE_DEST, err);
@@ -91,7 +92,7 @@ static int merge_pairs(struct merge *m, bool *done, struct err *err)
 
 /* --- the front --- */
 
-/* M4: returns the side whose item begins first. */
+/* M4: returns the front, which is the side whose item begins first. */
 static enum merge_side merge_front(const struct merge *m)
 {
     enum merge_side front = MERGE_SIDES;
@@ -103,8 +104,8 @@ static enum merge_side merge_front(const struct merge *m)
     return front;
 }
 
-/* M5: of the front and the sides whose items overlap the front's item, returns the side whose item
- * has the highest level. *alone: no other item overlaps the front's. */
+/* M5: compares the front's item with the items that overlap it, and returns the side whose item has
+ * the highest level. *alone: no other item overlaps the front's item. */
 static enum merge_side merge_highest(const struct merge *m, enum merge_side front, bool *alone)
 {
     enum merge_side highest = front;
@@ -134,8 +135,8 @@ static bool merge_same(const struct merge_records *r, enum merge_side a, enum me
     return str_eq(r->at[a]->identity, r->at[b]->identity);
 }
 
-/* Decides which side wins when both changed the key differently. MERGE_SIDES: no side wins, so this
- * is a conflict. */
+/* Decides which side wins when both sides changed the key in different ways. MERGE_SIDES: no side
+ * wins, so this is a conflict. */
 static enum merge_side merge_decide(const struct merge *m, struct str key)
 {
     static const enum merge_side winner[] = {[TREE_NO_STRATEGY] = MERGE_SIDES,
@@ -148,7 +149,7 @@ static enum merge_side merge_decide(const struct merge *m, struct str key)
     return winner[choice == TREE_NO_STRATEGY ? m->how->strategy : choice];
 }
 
-/* Returns the side whose record the result gets. */
+/* Returns the side whose record the result gets; MERGE_SIDES: a conflict. */
 static enum merge_side merge_judge(const struct merge *m, const struct merge_records *r,
                                    struct str key)
 {
@@ -159,7 +160,7 @@ static enum merge_side merge_judge(const struct merge *m, const struct merge_rec
     return merge_decide(m, key);
 }
 
-/* Merges one key. Every side that has the key is at its record. */
+/* Merges one key. On every side that has the key, the spine is at its record. */
 static int merge_key(struct merge *m, enum merge_side front, struct err *err)
 {
     struct merge_records r = {0};

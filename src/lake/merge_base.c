@@ -1,4 +1,4 @@
-/* Merge bases of two commits: their best common ancestors, which are no ancestors of another common
+/* Finds the merge bases of two commits: common ancestors that are not ancestors of another common
  * ancestor. */
 #include "lake/merge_base.h"
 
@@ -13,15 +13,17 @@ enum {
     FROM_KINDS = 8,
 };
 
-/* Commits are taken by generation. All children of a commit come before it, so its marks are
- * complete when it is taken: a commit with the marks of both sides and without FROM_BASE is a merge
- * base. As long as a merge base is not found, the heap has that commit with the marks of both
- * sides, or it has both a commit with the left mark only and one with the right mark only. So the
- * walk ends when neither is so. */
+/* The walk takes commits from the heap, the highest generation first. So a commit is taken after
+ * all of its children, and its marks are complete: if it has the marks of both sides, but not
+ * FROM_BASE, it is a merge base.
+ *
+ * A further merge base can be found only while the heap has a commit with the marks of both
+ * sides, or a commit of the left side and a commit of the right side. When it has neither, the
+ * walk ends. */
 struct base_walk {
     struct graph graph;
     struct graph_heap heap;
-    size_t waiting[FROM_KINDS]; /* commits in the heap, by their marks */
+    size_t waiting[FROM_KINDS]; /* number of commits in the heap, by their marks */
 };
 
 static void base_walk_release(struct base_walk *w)
@@ -30,7 +32,7 @@ static void base_walk_release(struct base_walk *w)
     graph_release(&w->graph);
 }
 
-/* Adds marks to a node, and puts it into the heap if it is not there. */
+/* Adds marks to a commit, and puts the commit into the heap unless it is there already. */
 static void base_reach(struct base_walk *w, struct graph_node *n, unsigned from)
 {
     if ((n->marks | from) == n->marks)

@@ -19,7 +19,7 @@ static const struct str strategy_names[] = {
     [TREE_DEST_WINS] = {"dest-wins", 9},
 };
 
-/* Returns the caller's choice for one path. */
+/* Returns the side that the caller has chosen for one path. */
 static enum tree_strategy merging_choose(void *ctx, struct str path)
 {
     const struct conflict_merge *m = ctx;
@@ -28,9 +28,9 @@ static enum tree_strategy merging_choose(void *ctx, struct str path)
     return o->choose ? o->choose(o->ctx, path) : TREE_NO_STRATEGY;
 }
 
-/* Whether the source has changed nothing since the base. If the base is the first commit of the
- * repository, every later commit counts as a change, even with an empty tree, as in lakeFS, where
- * the first commit has no tree at all. */
+/* Whether the source has no changes since the base. There is one exception, as in lakeFS, where a
+ * repository's first commit has no tree: if the base is the first commit, any later commit counts
+ * as a change, even one with an empty tree. */
 static bool merging_is_empty(const struct tree_merge *m, const struct lake_commit *base,
                              struct str source)
 {

@@ -24,7 +24,7 @@ static void migrate_name_partition(struct migrate_repo *m)
         arena_fmt(&m->arena, STR_FMT "-" STR_FMT, STR_ARG(m->repo.id), STR_ARG(m->repo.token));
 }
 
-/* Begins with a new partition. */
+/* Chooses a new partition for the repository, and begins the copy. */
 static int migrate_begin(struct migrate_repo *m, struct err *err)
 {
     char token[ID_TIME_LEN + 1];
@@ -36,7 +36,8 @@ static int migrate_begin(struct migrate_repo *m, struct err *err)
     return migrate_mark_save(m, err);
 }
 
-/* Finds out whether the name is in use. ERR_EXISTS: a repository that was not migrated has it. */
+/* Finds out whether the name is in use. *present: an earlier run has moved the repository.
+ * ERR_EXISTS: a repository that was not migrated has the name. */
 static int migrate_find_present(struct migrate_repo *m, bool *present, struct err *err)
 {
     struct lake_repo repo;
@@ -51,7 +52,7 @@ static int migrate_find_present(struct migrate_repo *m, bool *present, struct er
     return code;
 }
 
-/* Checks that the bucket of the namespace exists, before anything is copied. */
+/* Checks that the bucket of the namespace exists, before any row is copied. */
 static int migrate_check_space(struct migrate_repo *m, struct err *err)
 {
     struct str bucket, prefix;
@@ -98,7 +99,7 @@ static int migrate_drop_token(struct migrate_repo *m, const struct lake_branch *
     return kv_drop(m->lake->kv, b->staging, err);
 }
 
-/* Discards the copy of an earlier run, because the source has changed since. */
+/* Discards the copy, because the source has changed since it was made. */
 static int migrate_undo(struct migrate_repo *m, struct err *err)
 {
     int code = migrate_each_branch(m, STR_EMPTY, migrate_drop_token, err);
@@ -127,8 +128,8 @@ static int migrate_rows(struct migrate_repo *m, struct err *err)
                     "was thrown away; run the migration again");
 }
 
-/* Writes the repository's record, so that the repository appears. Its namespace already holds the
- * files of lakeFS, so it is made like a bare repository. */
+/* Writes the repository's record, after which the repository can be seen. Its namespace already has
+ * files of lakeFS, so the repository is made like a bare one. */
 static int migrate_make_repo(struct migrate_repo *m, struct err *err)
 {
     struct lake_repo_options o = {.id = m->repo.id,
@@ -148,8 +149,8 @@ static int migrate_make_repo(struct migrate_repo *m, struct err *err)
     return code;
 }
 
-/* Ends the migration of a repository whose record is written: lets the collector begin, and sets
- * the mark's stage to MIGRATE_ENDED. */
+/* Ends the migration of a repository whose record is written: allows collections of its garbage,
+ * and sets the mark's stage to MIGRATE_ENDED. */
 static int migrate_end(struct migrate_repo *m, struct err *err)
 {
     int code = lake_gc_allow(m->lake, &m->arena, &m->repo, err);
@@ -196,7 +197,7 @@ static int migrate_run(struct migrate_repo *m, struct err *err)
     return code;
 }
 
-/* Whether the error concerns only this repository. */
+/* Whether the error concerns only this repository, so that the migration of the others goes on. */
 static bool migrate_is_own(int code)
 {
     static const int own[] = {ERR_INVALID, ERR_EXISTS,   ERR_IN_USE,    ERR_NO_BUCKET,  ERR_DENIED,
@@ -259,7 +260,7 @@ static int migration_repos(struct migration *g, struct err *err)
     return code == ERR_END ? 0 : code;
 }
 
-/* Counts the rows of the source that belong to no repository or to no branch. They are not
+/* Counts the rows of the source that belong to no repository, or to no branch. These rows are not
  * copied. */
 static int migration_count_lost(struct migration *g, struct lake_migrate_totals *out,
                                 struct err *err)

@@ -3,9 +3,9 @@
 
 struct compare {
     const struct migrate_table *table;
-    struct kv_scan *scan; /* the rows that were copied, in the same order */
+    struct kv_scan *scan; /* the rows of the copy, in the same order as those of the source */
     uint64_t *count;
-    uint64_t firsts; /* number of first-parent marks that must exist */
+    uint64_t firsts; /* number of first parents, each of which must have a mark */
 };
 
 static int compare_differs(const struct compare *c, struct str name, const char *why,
@@ -15,7 +15,7 @@ static int compare_differs(const struct compare *c, struct str name, const char 
                    STR_ARG(str_head(name, LAKE_NAME_MAX)), why);
 }
 
-/* Reads the next row and checks that it is the expected one. */
+/* Reads the next row of the copy, and checks that it is the expected one. */
 static int compare_next(struct compare *c, struct str name, struct str *value, struct err *err)
 {
     struct str key;

@@ -1,5 +1,6 @@
-/* Copies the rows of one repository. Every batch of rows is written together with the mark that
- * says how far the copy is, so a stopped copy continues after the last batch (D8). */
+/* Copies the rows of one repository. Every batch of rows is written together with the mark, which
+ * records the last row that was copied. So a copy that was stopped continues after the last batch
+ * (D8). */
 #include "lake/migrate_int.h"
 
 enum { COPY_BATCH = 500, COPY_BATCH_BYTES = 8 << 20 };
@@ -44,8 +45,8 @@ void migrate_mark_put(struct migrate_repo *m, struct lake_tx *tx)
     buf_release(&record);
 }
 
-/* Sets the stamp to the value that was written. The stamp needs memory of its own, because the
- * memory of the write is used again. */
+/* Sets the mark's stamp to the value that was written. The stamp is copied into the arena of the
+ * migration, because the arena of the write is emptied for the next batch. */
 void migrate_mark_written(struct migrate_repo *m)
 {
     struct buf record = {0};

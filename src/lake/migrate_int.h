@@ -14,18 +14,19 @@ enum migrate_stage {
     MIGRATE_COMMITS,
     MIGRATE_TAGS,
     MIGRATE_BRANCHES,
-    MIGRATE_STAGED, /* token by token, in the order of branches */
+    MIGRATE_STAGED, /* the staged rows, token by token, in the order of branches */
     MIGRATE_COPIED, /* everything is copied */
     MIGRATE_ENDED,  /* everything was compared, and the repository's record is there */
 };
 
-/* The row `repos/<id>` of partition `lake-migrate`; written with every batch of rows. */
+/* The row `repos/<id>` of partition `lake-migrate`, which says how far the migration of one
+ * repository has come. It is written with every batch of rows. */
 struct migrate_mark {
-    struct str token;  /* token of the repository that is being made */
+    struct str token;  /* repository_token of the new repository */
     uint32_t stage;    /* enum migrate_stage */
     struct str last;   /* the last key of the stage that was copied */
     struct str branch; /* for MIGRATE_STAGED: the branch whose token is being copied */
-    /* the row as it was read; not in the record; stamp.p is NULL: there is no row yet */
+    /* not in the record: the row as it was read; stamp.p NULL: there is no row yet */
     struct str stamp;
 };
 
@@ -58,8 +59,8 @@ struct migrate_table {
     /* A SELECT of the rows of $1, which is the repository or the token, whose keys are greater than
      * $2. */
     const char *select;
-    /* Makes weir's row from a row of the source; strings are in the arena. `present` is the row
-     * that exists already, if there is one; its token is kept. */
+    /* Makes weir's row from a row of the source; strings are in the arena. `present` is the copy's
+     * row, if an earlier run has put it; its staging token is used again. */
     int (*read)(struct migrate_repo *m, struct arena *a, const struct source_row *from,
                 struct str present, struct migrate_row *out, struct err *err);
 };
@@ -73,14 +74,14 @@ int migrate_read_pairs(struct arena *a, struct str json, struct str_pairs *out,
                        struct err *err) MUST_CHECK;
 
 /* Calls fn() for each row of the statement `select` whose key is greater than `after`. `of` is the
- * repository or the token that the rows belong to. */
+ * repository or the staging token whose rows are selected. */
 typedef int migrate_row_fn(struct migrate_repo *m, struct arena *a, const struct source_row *row,
                            void *ctx, struct err *err);
 int migrate_each(struct migrate_repo *m, const char *select, struct str of, struct str after,
                  migrate_row_fn *fn, void *ctx, struct err *err) MUST_CHECK;
 
-/* Calls fn() for each staged row that the source has for the branch and whose path is greater than
- * `after`. */
+/* Calls fn() for each staged row that the source has for the branch `b` and whose path is greater
+ * than `after`. */
 int migrate_each_staged(struct migrate_repo *m, const struct lake_branch *b, struct str after,
                         migrate_row_fn *fn, void *ctx, struct err *err) MUST_CHECK;
 
@@ -92,18 +93,20 @@ int migrate_each_branch(struct migrate_repo *m, struct str from,
 
 /* --- steps (migrate_copy.c, migrate_compare.c) --- */
 
-/* Reads the mark. If there is none, the migration of the repository has not begun. */
+/* Reads the mark. If there is no mark, the migration of this repository has not begun. */
 int migrate_mark_load(struct migrate_repo *m, struct err *err) MUST_CHECK;
-/* Adds the new mark to the write, on the condition that the row is still as it was read. */
+/* Adds a put of the new mark to the write. The write fails if the row of the mark has changed since
+ * it was read. */
 void migrate_mark_put(struct migrate_repo *m, struct lake_tx *tx);
-/* Takes the mark's new bytes as its stamp, after the write was made. */
+/* Call it after the write was made: sets the mark's stamp to the bytes that were written. */
 void migrate_mark_written(struct migrate_repo *m);
-/* Writes the mark alone. */
+/* Writes the mark without any other row. */
 int migrate_mark_save(struct migrate_repo *m, struct err *err) MUST_CHECK;
 
 /* Copies all rows, from the position of the mark on. */
 int migrate_copy(struct migrate_repo *m, struct err *err) MUST_CHECK;
-/* Reads all rows from both sides. ERR_CONFLICT: they differ; the text names the first row. */
+/* Compares all rows of the source with those of the copy. ERR_CONFLICT: they differ; the text names
+ * the first row that differs. */
 int migrate_compare(struct migrate_repo *m, struct err *err) MUST_CHECK;
 
 #endif

@@ -1,8 +1,8 @@
 /* Makes the lake's rows from rows of lakeFS's tables.
  *
- * Many columns of a table may be NULL: a branch without a token has no staged rows, a ref without a
- * commit leads to none, metadata and parents may be absent, and a staged row without an identity is
- * a tombstone. */
+ * Many columns of a table may be NULL. A branch without a token has no staged rows. A ref without a
+ * commit leads to no commit. Metadata and parents may be absent. A staged row without an identity
+ * is a tombstone, that is, the staged removal of a path. */
 #include "lake/migrate_int.h"
 #include "lake/names.h"
 
@@ -133,7 +133,7 @@ static int migrate_row_commit(struct migrate_repo *m, struct arena *a,
     if (code < 0)
         return code;
     const struct lineage_commit *known = lineage_find(&m->lineage, c.id);
-    BUG_ON(!known); /* the lineage and this row were read from one moment of the source */
+    BUG_ON(!known); /* the lineage was read in the same transaction as this row */
     c.generation = known->generation;
     out->name = c.id;
     out->is_first = known->is_first;
@@ -169,9 +169,9 @@ static int migrate_row_tag(struct migrate_repo *m, struct arena *a, const struct
     return row_encoded(a, &record, out, err);
 }
 
-/* Sets the staging token and the epoch of a branch: those of the row that an earlier copy has put,
- * or new ones. A token names a partition that is dropped later, so the source must not choose it
- * (D10). */
+/* Sets the staging token and the epoch of a branch. If an earlier run has put the branch's row,
+ * both are taken from that row; otherwise they are new. A token names a partition that is dropped
+ * later, so weir does not take the source's token (D10). */
 static void branch_set_own(struct lake_branch *b, struct migrate_repo *m, struct arena *a,
                            struct str present)
 {
@@ -202,8 +202,8 @@ static int migrate_row_branch(struct migrate_repo *m, struct arena *a,
 
 /* --- staged rows --- */
 
-/* Makes the row of a staged change. A row whose path is empty, or longer than a tree allows, is not
- * moved (out->left), because it could never be committed. */
+/* Makes the row of a staged change. A row whose path is empty, or longer than a tree allows, could
+ * never be committed, so it is not moved (out->left). */
 static int migrate_row_staged(struct migrate_repo *m, struct arena *a,
                               const struct source_row *from, struct str present,
                               struct migrate_row *out, struct err *err)

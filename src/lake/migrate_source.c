@@ -33,8 +33,8 @@ struct source_rows {
 
 /* --- statements --- */
 
-/* Gives the connection up after an error of the connection, a time-out or a cancelation (D13): no
- * statement is sent any more. Returns the error for the caller. */
+/* Marks the connection as lost after an error of the connection, a time-out or a cancelation (D13).
+ * No statement is sent on it any more. Returns the error for the caller. */
 static int source_lose(struct source *s, int code, struct err *err)
 {
     s->is_lost = true;
@@ -46,7 +46,7 @@ static int source_lose(struct source *s, int code, struct err *err)
     return err_wrap(err, ERR_UNAVAILABLE, "the source");
 }
 
-/* Receives the one result of a statement. */
+/* Receives the only result of a statement. */
 static int source_receive(struct source *s, PGresult **out, const struct sock_limit *limit,
                           struct err *err)
 {
@@ -85,7 +85,7 @@ static int source_send(struct source *s, const char *sql, const struct str *para
     return code < 0 ? code : source_receive(s, out, &limit, err);
 }
 
-/* Runs a statement; the caller clears *out, which is NULL after an error. */
+/* Runs a statement. The caller clears *out, which is NULL after an error. */
 static int source_run(struct source *s, const char *sql, const struct str *params, unsigned count,
                       PGresult **out, struct err *err)
 {
@@ -186,7 +186,7 @@ void source_rows_close(struct source_rows *rows)
         return;
     snprintf(sql, sizeof(sql), "CLOSE %s", rows->name);
     int code = source_do(rows->source, sql, NULL, 0, &ignored);
-    (void)code; /* the end of the transaction closes it in any case */
+    (void)code; /* the end of the transaction closes the cursor in any case */
     PQclear(rows->page);
     free(rows);
 }
@@ -227,9 +227,9 @@ int source_has_table(struct source *s, const char *name, bool *out, struct err *
 
 static int source_connect(struct source *s, const char *url, struct err *err)
 {
-    /* The url ("dbname") stands after the keys that it may override, and before the key that it
-     * must not override. A host that is gone is noticed within a minute, also during a statement
-     * that takes long. */
+    /* Later keys override earlier ones. So the url ("dbname") may override the keys before it, but
+     * not client_encoding. If the host is gone, the connection notices it within a minute, even
+     * during a statement that takes long. */
     const char *const keys[] = {
         "fallback_application_name", "keepalives_idle", "keepalives_interval", "keepalives_count",
         "tcp_user_timeout",          "dbname",          "client_encoding",     NULL};
@@ -240,8 +240,8 @@ static int source_connect(struct source *s, const char *url, struct err *err)
     return code < 0 ? err_wrap(err, code, "the source") : 0;
 }
 
-/* Begins the transaction. The time-out is also set on the server, so that a statement that weir has
- * given up ends there too. */
+/* Begins the transaction. The time-out is also set on the server, so that the server ends a
+ * statement for which weir has stopped waiting. */
 static int source_begin(struct source *s, struct err *err)
 {
     char limit[64];

@@ -1,6 +1,7 @@
-/* Uploads in parts that were under way in the source. The source does not say to which repository
- * and branch an upload belongs, so it cannot be continued. Its row is stored as lakeFS's own
- * key-value store has it: in partition `multiparts`, under the id of the upload. */
+/* Uploads in parts that were under way in the source. The source does not record the repository
+ * and the branch of an upload, so the upload cannot be continued. Its row is stored in the same
+ * form as in lakeFS's own key-value store: in partition `multiparts`, with the id of the upload
+ * as its key. */
 #include "lake/migrate_upload.h"
 
 struct migrate_upload {
@@ -45,7 +46,7 @@ static int upload_row(struct arena *a, const struct source_row *from, struct kv_
     return code;
 }
 
-/* Puts the row. An earlier run may have put the same row. */
+/* Puts the row. It is no error if an earlier run has put the same row. */
 static int upload_put(struct lake *l, struct arena *a, struct kv_name name, struct str value,
                       struct err *err)
 {

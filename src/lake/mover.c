@@ -77,8 +77,8 @@ static bool mover_goes_on(void *ctx, uint64_t rows)
     return !m->stops;
 }
 
-/* Records the new state of a repository. Repositories are moved one after the other, so a report is
- * about the last repository of the list or about a new one. */
+/* Records the new state of a repository. Repositories are moved one after the other, so the report
+ * is about the last repository of the list, or about a new one. */
 static void mover_told(void *ctx, const struct lake_migrate_repo *r)
 {
     struct lake_mover *m = ctx;
@@ -124,7 +124,7 @@ static void mover_run(void *ctx)
     mutex_unlock(&m->lock);
 }
 
-/* Reserves the only place for a migration; false: a migration is running. */
+/* Marks the mover as busy. Returns false if a migration is running already. */
 static bool mover_enter(struct lake_mover *m)
 {
     mutex_lock(&m->lock);
@@ -142,7 +142,7 @@ int lake_mover_start(struct lake_mover *m, struct str url, struct str owner, str
 {
     if (!mover_enter(m))
         return err_set(err, ERR_BUSY, "a migration is under way");
-    thread_join(&m->thread); /* the thread of the last migration, which has ended */
+    thread_join(&m->thread); /* the thread of the last migration has ended already */
     m->thread = (struct thread){0};
     m->url = str_dup(url);
     m->owner = str_dup(owner);

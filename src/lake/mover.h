@@ -1,6 +1,7 @@
-/* A migration on a thread of its own (lake/migrate.h). A process has at most one. The url of the
- * source has a password, so it stays in memory only: after a restart the command must be given
- * again, and the migration goes on where it stopped. Any thread may call these functions. */
+/* Runs a migration (lake/migrate.h) on a thread of its own. A process runs at most one migration at
+ * a time. The url of the source contains a password, so it is kept in memory only: after a restart
+ * the user must give the command again, and the migration continues where it stopped. Any thread
+ * may call these functions. */
 #ifndef LAKE_MOVER_H
 #define LAKE_MOVER_H
 
@@ -16,10 +17,10 @@ void lake_mover_free(struct lake_mover *m);
  * migration is under way. */
 int lake_mover_start(struct lake_mover *m, struct str url, struct str owner,
                      struct err *err) MUST_CHECK;
-/* Stops the migration soon. Rows that were copied are kept. */
+/* Tells the migration to stop soon. Rows that were copied are kept. */
 void lake_mover_stop(struct lake_mover *m);
 
-/* The migration under way, or the last one. */
+/* The status of the running migration, or of the last one. */
 struct lake_mover_status {
     bool is_running;
     uint64_t rows;                     /* rows of the source that were read */

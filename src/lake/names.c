@@ -6,7 +6,7 @@
 enum {
     REPO_MIN = 3,
     REPO_MAX = 63,
-    SPACE_MAX = 768, /* in bytes; leaves room for a key below the namespace in S3's 1024 */
+    SPACE_MAX = 768, /* in bytes; S3 has at most 1024, so 256 are left for the rest of a key */
 };
 
 static bool name_is_lower_alnum(char c)

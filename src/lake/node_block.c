@@ -1,5 +1,6 @@
-/* Blocks: runs of records in which each key omits the bytes that it shares with the key before it.
- * Every 16th record is a restart: it has its whole key, so that a search can begin there. */
+/* Blocks: sequences of records in which each key omits the bytes that it shares with the key
+ * before. Every 16th record is a restart: it has its whole key, so that a search can begin
+ * there. */
 #include "lake/node.h"
 
 #include <isa-l/crc.h>
@@ -8,7 +9,7 @@ enum { RESTART_EVERY = 16, RESTART_SIZE = 4 };
 
 uint32_t node_crc(uint32_t crc, const void *p, size_t len)
 {
-    enum { PIECE = 1 << 30 }; /* most bytes in one call: ISA-L takes the length as an int */
+    enum { PIECE = 1 << 30 }; /* most bytes of one call; ISA-L takes the length as an int */
     const unsigned char *bytes = p;
 
     crc = ~crc;
@@ -98,11 +99,11 @@ int block_cursor_open(struct block_cursor *c, struct str bytes, unsigned trailer
 
 struct block_entry {
     uint64_t shared, unshared, value;
-    size_t at; /* offset of the part of the key that is not shared with the key before */
+    size_t at; /* offset of the bytes that the key does not share with the key before */
 };
 
-/* Reads the lengths in front of a record, and checks that the record is inside the block. Most
- * lengths are below 128, one byte each. */
+/* Reads the lengths before a record, and checks that the record ends inside the block. Most lengths
+ * are below 128, and so have one byte each. */
 static bool block_entry_read(const struct block_cursor *c, size_t at, struct block_entry *e)
 {
     const unsigned char *p = c->bytes + at;
@@ -120,8 +121,9 @@ static bool block_entry_read(const struct block_cursor *c, size_t at, struct blo
     return e->unshared <= c->len - e->at && e->value <= c->len - e->at - e->unshared;
 }
 
-/* Whether the record's key is greater than the cursor's key. The two stored keys may also share
- * bytes of a trailer; then one of the two keys without trailers is a prefix of the other. */
+/* Whether the record's key is greater than the cursor's key. If the shared bytes reach into a
+ * trailer, one of the two keys (without trailers) is a prefix of the other, and the longer one is
+ * greater. */
 static bool block_ascends(const struct block_cursor *c, const struct block_entry *e)
 {
     if (c->key_len == 0)
@@ -150,7 +152,7 @@ int block_cursor_next(struct block_cursor *c)
     return 0;
 }
 
-/* Gives the whole key of a restart, without its trailer. */
+/* Finds the i-th restart: its offset, and its whole key without the trailer. */
 static int block_restart(const struct block_cursor *c, uint32_t i, size_t *at, struct str *key)
 {
     struct block_entry e;
@@ -162,7 +164,8 @@ static int block_restart(const struct block_cursor *c, uint32_t i, size_t *at, s
     return 0;
 }
 
-/* Places the cursor before the last restart whose key is smaller than `key`. */
+/* Places the cursor before the last restart whose key is smaller than `key`, or before the first
+ * record if there is no such restart. */
 static int block_cursor_jump(struct block_cursor *c, struct str key)
 {
     uint32_t low = 0, high = c->restart_count; /* restarts before `low` have smaller keys */

@@ -1,6 +1,6 @@
-/* A position in one node, whose blocks are decoded one after another. Blocks of nodes above the
- * leaves stay in the cache. Blocks of leaves stay in the cache only after look-ups of single keys,
- * so that reading a whole tree does not evict everything else. */
+/* A position in one node. The node's blocks are decoded one after another. Blocks of nodes above
+ * the leaves stay in the cache. Blocks of leaves stay in the cache only after look-ups of single
+ * keys, so that reading a whole tree does not evict everything else. */
 #include "lake/tree_spine.h"
 
 int node_cursor_open(struct node_cursor *c, struct tree_store *t, const struct node_id *id,
@@ -43,10 +43,10 @@ static int cursor_decode(struct node_cursor *c, size_t block, struct str *bytes,
     return code;
 }
 
-/* Opens a block of the node, before its first record. */
+/* Decodes a block of the node, and places the cursor before its first record. */
 static int cursor_block(struct node_cursor *c, size_t block, struct err *err)
 {
-    enum { TABLE_TRAILER = 8 }; /* RocksDB stores a number and a type after each key */
+    enum { TABLE_TRAILER = 8 }; /* RocksDB stores a sequence number and a type after each key */
     struct str bytes = {0};
 
     cache_release(c->store->cache, &c->block_hold);
@@ -93,7 +93,7 @@ int node_cursor_seek(struct node_cursor *c, struct str key, struct err *err)
     c->from = SIZE_MAX;
     code = block_cursor_seek(&c->at, key);
     /* In the index of a lakeFS table, the key of a block may be greater than the block's last key.
-     * Then the record is the first one of the next block. */
+     * Then the search ends behind the block, and the record is the first one of the next block. */
     return code == ERR_END ? node_cursor_next(c, err) : cursor_code(c, code, err);
 }
 

@@ -1,5 +1,5 @@
-/* The id of a node: lakeFS's file id, which is the SHA-256 over the records and the type of the
- * file. Blocks and compression do not change it. */
+/* The id of a node, as lakeFS computes the id of its files: SHA-256 over the records and the type
+ * of the file. It does not depend on blocks and compression. */
 #include "lake/node.h"
 
 #include <openssl/evp.h>
@@ -60,9 +60,9 @@ void node_hash_record(struct node_hash *h, struct str key, struct str value)
     node_hash_string(h, value);
 }
 
-/* Hashes a number as lakeFS encodes it. In lakeFS's encoding a map of strings is 4, the number of
- * pairs, then the pairs as strings; a string is 1, its length, its bytes; a number is 2, 8, and 8
- * bytes big-endian. */
+/* Hashes a number as lakeFS encodes it: the bytes 2 and 8, then eight bytes big-endian. A map of
+ * strings is the byte 4, the number of pairs, then the pairs; a string is the byte 1, its length,
+ * its bytes. */
 static void node_hash_number(struct node_hash *h, uint64_t v)
 {
     unsigned char bytes[10] = {2, 8};

@@ -1,5 +1,5 @@
-/* Opens node files and decodes their blocks. Every number of the file is checked before it is used,
- * and a CRC covers every byte. */
+/* Opens node files and decodes their blocks. Every number in a file is checked before it is used,
+ * and every byte is covered by a CRC. */
 #include "lake/node.h"
 #include "lake/node_file.h"
 
@@ -72,7 +72,7 @@ void node_block_add(struct node *n, const struct node_block *b, struct str key)
 
 size_t node_block_find(const struct node *n, struct str key)
 {
-    size_t low = 0, high = n->blocks.len; /* blocks before `low` end before the key */
+    size_t low = 0, high = n->blocks.len; /* blocks before `low` have only smaller keys */
 
     while (low < high) {
         size_t middle = low + (high - low) / 2;
@@ -115,8 +115,8 @@ const char *node_block_read_own(const struct node *n, const struct node_block *b
     return out->failed ? "does not fit into memory" : NULL;
 }
 
-/* Reads an entry of the index. The blocks lie one after the other, without gaps, from the header to
- * the index. */
+/* Reads an entry of the index. Blocks are stored without gaps from the header to the index, so the
+ * offset of each block is known beforehand. */
 static const char *own_index_entry(struct node *n, const struct block_cursor *c, size_t *at,
                                    size_t end)
 {
@@ -133,9 +133,9 @@ static const char *own_index_entry(struct node *n, const struct block_cursor *c,
     return NULL;
 }
 
-/* The keys of an index take more memory than the index itself, because the index omits the bytes
- * that successive keys share. Memory of this many times the index's size is reserved at once, which
- * is enough for most. */
+/* The keys in an index omit the bytes that successive keys share, so in memory they take more bytes
+ * than the index. Memory of KEYS_PER_INDEX times the index's size is reserved at once, which is
+ * enough for most nodes. */
 enum { KEYS_PER_INDEX = 2 };
 
 static const char *own_index(struct node *n, struct str raw, size_t end)

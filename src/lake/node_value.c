@@ -1,5 +1,5 @@
-/* Encodes and decodes the values of records: leaves have identity and data, nodes above them have a
- * child. */
+/* Encodes and decodes the values of records: identity and data in leaves, a child in nodes above
+ * them. */
 #include "lake/node.h"
 
 #include "base/hex.h"
@@ -29,7 +29,7 @@ void node_child_write(struct buf *out, const struct node_child *c)
     buf_append_char(out, c->foreign ? 1 : 0);
 }
 
-/* Takes the first `len` bytes off `in`. */
+/* Moves the first `len` bytes of `in` to `out`. */
 static bool node_value_take(struct str *in, uint64_t len, struct str *out)
 {
     if (len > in->len)
@@ -57,8 +57,8 @@ int node_child_read(struct node_child *out, struct str value)
     return 0;
 }
 
-/* Encodes a length in zigzag, which maps signed numbers to unsigned ones; lengths are never
- * negative. */
+/* Encodes a length in zigzag, which maps signed numbers to unsigned ones. (Lengths are never
+ * negative.) */
 static uint64_t value_zigzag(size_t len)
 {
     return (uint64_t)len << 1;

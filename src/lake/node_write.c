@@ -1,5 +1,5 @@
-/* Makes node files: records are collected in a draft, then written as blocks, an index of the
- * blocks, and a footer. The id is computed in the same pass. */
+/* Makes node files. Records are collected in a draft, and then written as blocks, an index of the
+ * blocks, and a footer. The id is computed while the records are written. */
 #include "lake/node.h"
 #include "lake/node_file.h"
 
@@ -29,7 +29,7 @@ void node_draft_release(struct node_draft *d)
     vec_release(&d->runs);
 }
 
-/* Writes the lengths and the key of a record whose value follows. */
+/* Writes the lengths and the key of a record; the caller then appends the value. */
 static void draft_begin(struct node_draft *d, struct str key, size_t value_len)
 {
     d->last_at = d->raw.len;
@@ -79,7 +79,8 @@ size_t node_draft_child(struct node_draft *d, struct str max, const struct node_
     return weight;
 }
 
-/* Ends a run: keeps the stored bytes of the block whose records were all added. */
+/* Ends a run: all records of a stored block were added, so its stored bytes are copied to
+ * `packed`. */
 static void draft_end_run(struct node_draft *d)
 {
     const struct node *n = d->run.node;
@@ -114,7 +115,7 @@ struct draft_record {
     struct str key, value;
 };
 
-/* Reads the record at *at, and sets *at to the offset of the next record. */
+/* Reads the record at offset *at of the draft, and sets *at to the offset of the next record. */
 static struct draft_record draft_at(const struct node_draft *d, size_t *at)
 {
     const char *p = d->raw.p + *at;
@@ -173,8 +174,8 @@ void node_encoder_release(struct node_encoder *e)
     buf_release(&e->file);
 }
 
-/* Appends the block to the file: compressed if that makes it smaller, then type and CRC. Returns
- * the number of bytes that were appended. */
+/* Appends the block to the file, compressed if that makes it smaller, and then its type and CRC.
+ * Returns the number of bytes that were appended. */
 static size_t encoder_store(struct node_encoder *e, struct block_writer *w)
 {
     block_writer_end(w);
@@ -195,7 +196,7 @@ static size_t encoder_store(struct node_encoder *e, struct block_writer *w)
     return len + NODE_BLOCK_END;
 }
 
-/* Adds a block to the index of blocks. */
+/* Adds a block to the index. */
 static void encoder_index(struct node_encoder *e, struct str last, size_t offset, size_t stored,
                           size_t raw)
 {
@@ -224,7 +225,8 @@ static void encoder_hash(struct node_encoder *e, unsigned level, const struct dr
 }
 
 /* Copies the stored block of the run that begins at *at to the file, and sets *at to the end of the
- * run. Returns false and copies nothing if the block that is open would have to end too small. */
+ * run. The block that is being filled ends before it. If that block is still too small to end,
+ * returns false and copies nothing. */
 static bool encoder_take_run(struct node_encoder *e, const struct node_draft *d,
                              const struct draft_run *run, size_t *at)
 {

@@ -8,14 +8,15 @@
 
 #include <stdlib.h>
 
-/* The storage place of one repository's nodes; a struct node_place points to it. */
+/* The storage of one repository's nodes; the ctx of a struct node_place points to it. */
 struct node_home {
     struct lake *lake;
     const struct lake_repo *repo; /* borrowed until lake_tree_store_release() */
-    /* set by lake_options.place; given.write NULL: the routes give the place */
+    /* the place that lake_options.place has given, for tests; given.write NULL: the routes find the
+     * namespace's bucket */
     struct node_place given;
-    /* state of the collector when the building of a tree began (lake_tree_store_keep()); NULL: no
-     * node is put */
+    /* state of the collector when the building of a tree began (lake_tree_store_keep()); NULL:
+     * nodes are only read */
     const struct lake_keep *keep;
 };
 
@@ -62,8 +63,8 @@ static int node_put(struct node_home *h, struct str id, struct str bytes, struct
     return code;
 }
 
-/* Puts all files in one call. The places are in the arena, which must live until the places have
- * ended. */
+/* Puts all files in one call. The places are in the arena, which must live until object_place_end()
+ * was called for all of them. */
 static int node_put_all_at(struct node_home *h, struct arena *a, const struct node_bytes *files,
                            size_t count, struct err *err)
 {
@@ -113,8 +114,8 @@ static int node_write(void *ctx, struct str id, struct str bytes, struct err *er
     return code;
 }
 
-/* For tests, the steps of all files begin before the first file is put, and end after the last
- * one. */
+/* Writes all files. For crash tests the named steps (lake/step.h) of all files begin before the
+ * first put, and end after the last one. */
 static int node_write_all(void *ctx, const struct node_bytes *files, size_t count, struct err *err)
 {
     struct node_home *h = ctx;
@@ -136,8 +137,8 @@ static int node_write_all(void *ctx, const struct node_bytes *files, size_t coun
     return code;
 }
 
-/* Whether reading a node has to wait for another host. This only decides whether nodes are also
- * cached on disk. So if the storage of the bucket cannot be found now, the answer is no. */
+/* Whether reading a node has to wait for another host. The answer only decides whether nodes are
+ * also cached on disk, so it is no if the bucket's storage cannot be found now. */
 static bool node_is_far(struct lake *l, const struct lake_repo *r)
 {
     struct str bucket, prefix;
@@ -166,8 +167,8 @@ int lake_tree_store(struct lake *l, const struct lake_repo *r, struct tree_store
     *out = (struct tree_store){.cache = l->cache, .scope = r->partition};
     out->place = (struct node_place){.read = node_read, .write = node_write, .ctx = h};
     out->place.is_far = l->o.place ? h->given.is_far : node_is_far(l, r);
-    /* If puts wait for another host, write_all() would make them wait one after the other. Then
-     * threads call node_write() at the same time instead. */
+    /* If puts wait for another host, write_all() would wait for each of them in turn. So then it is
+     * not offered, and several threads call node_write() at the same time. */
     if (l->o.place ? h->given.write_all != NULL : !out->place.is_far)
         out->place.write_all = node_write_all;
     return 0;

@@ -32,9 +32,9 @@ struct lake_notes;
 struct lake_notes *lake_notes_new(void);
 void lake_notes_free(struct lake_notes *n); /* NULL is fine */
 
-/* Counts an operation that has ended with this code, and adds a note if it was slow or failed.
- * Expected errors (base/err.h) do not count as failures. `what` names the thing that the operation
- * was about. */
+/* Counts an operation that began at `begun_ns` and has ended with this code. Adds a note if it was
+ * slow or failed. Expected errors (base/err.h) do not count as failures. `what` names the object of
+ * the operation, such as a partition. */
 void lake_notes_add(struct lake_notes *n, enum lake_note_kind kind, struct str what,
                     uint64_t begun_ns, int code, const struct err *err);
 

@@ -1,4 +1,4 @@
-/* Finds the repository that owns a place in a bucket. */
+/* Finds the repository to which a place in a bucket belongs. */
 #include "lake/overlap.h"
 #include "lake/lake_int.h"
 
@@ -17,7 +17,7 @@ struct overlap_search {
     bool (*meets)(const struct overlap_search *s, struct str space);
 };
 
-/* Finds the first repository, other than s->own, for whose namespace s->meets() returns true.
+/* Searches all repositories except s->own for the first one whose namespace passes s->meets().
  * ERR_NOT_FOUND: there is none. */
 static int overlap_find(const struct overlap_search *s, struct lake *l, struct arena *a,
                         struct lake_repo *out, struct err *err)
@@ -58,8 +58,8 @@ int lake_check_spaces(struct lake *l, const struct lake_repo *r, struct err *err
     return code == ERR_NOT_FOUND ? 0 : code;
 }
 
-/* Whether the address is below a folder of the namespace, or may be the beginning of such an
- * address. */
+/* Whether the address is inside one of the namespace's own folders (`data/`, `_lakefs/`). If the
+ * address is a prefix: whether addresses that begin with it may be there. */
 static bool overlap_meets_folder(const struct overlap_search *s, struct str space,
                                  const char *folder)
 {

@@ -1,4 +1,4 @@
-/* Fills pages of paths by prefix, delimiter, after and limit. */
+/* Fills pages of paths, by prefix, delimiter and the path after which the page begins. */
 #include "lake/page.h"
 #include "lake/layers.h"
 
@@ -21,7 +21,8 @@ int page_start(struct arena *a, const struct lake_list_options *o, struct str *f
     *from = STR_EMPTY;
     if (o->after.len == 0)
         return 0;
-    /* The last page ended with a common prefix, so all paths with that prefix are skipped. */
+    /* `after` is a common prefix with which the last page ended, so all paths with that prefix are
+     * skipped. */
     if (str_starts(o->after, o->prefix) && str_eq(page_common(o, o->after), o->after)) {
         if (!layers_behind(a, o->after, from))
             return ERR_END;

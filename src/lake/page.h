@@ -1,6 +1,6 @@
 /* Pages of paths, for listings and differences. A page has the paths that begin with `prefix` and
- * are greater than `after`. Paths that have the delimiter somewhere after the prefix are folded
- * into common prefixes. */
+ * are greater than `after`. If a path has the delimiter somewhere after `prefix`, the page shows
+ * its beginning up to the delimiter instead, its common prefix, once for all paths that have it. */
 #ifndef LAKE_PAGE_H
 #define LAKE_PAGE_H
 
@@ -12,19 +12,19 @@ struct page_source {
     int (*next)(void *ctx, struct str *path, struct err *err);
     /* Moves the source: the next path is the first one at or after `path`. */
     void (*seek)(void *ctx, struct str path);
-    /* Adds a result to the page: the path that next() returned last, or the common prefix into
-     * which that path is folded. */
+    /* Adds a result to the page. `path` is the path that next() returned last, or its common prefix
+     * (`is_prefix`). */
     int (*add)(void *ctx, struct str path, bool is_prefix, struct err *err);
     void *ctx;
 };
 
-/* Gives the first path that the page may have. ERR_END: no path can be on the page. */
+/* Gives the first path that the page may have. ERR_END: the page is empty. */
 int page_start(struct arena *a, const struct lake_list_options *o, struct str *from,
                struct err *err) MUST_CHECK;
 /* Returns the largest number of results that the page may have. */
 size_t page_limit(const struct lake_list_options *o);
-/* Fills the page. *last is the last path or prefix that was added, in the arena; it is `after` of
- * the next page. */
+/* Fills the page. *last is the last path or prefix that was added, in the arena. It is the `after`
+ * of the next page. */
 int page_fill(struct arena *a, const struct lake_list_options *o, const struct page_source *from,
               bool *more, struct str *last, struct err *err) MUST_CHECK;
 

@@ -1,5 +1,5 @@
-/* Revert and cherry-pick: undo on a branch the change that one commit made, or make it again. Both
- * are three-way merges with a commit and its parent. */
+/* Revert and cherry-pick: a revert undoes on a branch the change that one commit made; a
+ * cherry-pick makes that change again. Both are three-way merges with a commit and its parent. */
 #include "lake/conflicts.h"
 #include "lake/head.h"
 #include "lake/names.h"
@@ -35,7 +35,7 @@ static int picking_parent(const struct picking *p, const struct lake_commit *c, 
     return 0;
 }
 
-/* Merges the change into the head's tree. */
+/* Applies the change, or its opposite, to the tree of the branch's head. */
 static int picking_merge(const struct picking *p, struct head_change *h,
                          const struct lake_commit *c, struct str parent, struct str *tree,
                          struct err *err)
@@ -64,8 +64,9 @@ static int picking_merge(const struct picking *p, struct head_change *h,
     return code;
 }
 
-/* Fills the message and the metadata of the new commit. A cherry-pick has those of the picked
- * commit, unless the caller gives others, and names that commit and its committer. */
+/* Fills the message and the metadata of the new commit. A cherry-pick copies them from the picked
+ * commit, unless the caller gives others. Its metadata also names the picked commit and the
+ * committer of that commit. */
 static void picking_describe(const struct picking *p, struct arena *a, const struct lake_commit *c,
                              struct lake_commit *out)
 {

@@ -1,5 +1,5 @@
-/* Places of the lake's objects in ordinary buckets. Changes there are announced to replication
- * (docs/lake-s3.md, S6). */
+/* Places of the lake's objects in ordinary buckets. Before an object there is changed, the change
+ * is announced to replication (docs/lake-s3.md, S6). */
 #include "lake/place.h"
 #include "lake/claim.h"
 #include "lake/lake_int.h"
@@ -23,11 +23,11 @@ int lake_place_open(struct object_place *out, struct lake *l, struct arena *a, s
     return object_place_open(out, &env, a, (struct place_name){user, bucket, key}, use, err);
 }
 
-/* A namespace that is about to be used. */
+/* A namespace, split into its parts. */
 struct place_space {
     struct lake *lake;
     const struct lake_repo *repo;
-    struct str begin; /* beginning of all its keys */
+    struct str begin; /* the prefix that all of its keys have */
 };
 
 static int place_judge(void *ctx, const struct object_place *p, struct err *err)
@@ -59,8 +59,8 @@ int lake_place_open_below(struct object_place *out, struct lake *l, struct arena
     if (code == 0)
         code =
             object_place_open(out, &env, a, (struct place_name){r->owner, bucket, key}, use, err);
-    /* The repository exists, so its bucket must exist too. Callers read ERR_NO_BUCKET as a missing
-     * repository. */
+    /* The repository exists, so its bucket should exist, too. ERR_NO_BUCKET is changed to another
+     * code here, because callers would understand it as a missing repository. */
     return code == ERR_NO_BUCKET
                ? err_set(err, ERR_UNAVAILABLE,
                          "the bucket " STR_FMT " of the repository's namespace is not there",

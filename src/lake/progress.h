@@ -1,4 +1,4 @@
-/* How a long call reports its progress and finds out that its caller wants to stop. */
+/* Lets a long call report its progress, and find out whether its caller wants to stop it. */
 #ifndef LAKE_PROGRESS_H
 #define LAKE_PROGRESS_H
 

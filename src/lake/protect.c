@@ -1,14 +1,15 @@
-/* Reads, writes and applies the rules of protected branches. They are lakeFS's message
+/* Reads, writes and applies the rules of protected branches. They are stored as lakeFS's message
  * BranchProtectionRules, a map from patterns of branch names to lists of actions. */
 #include "lake/lake_int.h"
 
 #include "base/bytes.h"
 #include "sign/hmac.h"
 
-/* The numbers of the actions in the message. The bit in enum lake_protect is 1 << number. */
+/* The numbers of the actions in the stored message. The bit of an action in enum lake_protect is 1
+ * << number. */
 enum { ACTION_STAGING_WRITE = 0, ACTION_COMMIT = 1, ACTION_COUNT };
 
-/* Numbers of the fields. */
+/* Numbers of the message's fields. */
 enum { RULES_ENTRY = 1, ENTRY_PATTERN = 1, ENTRY_ACTIONS = 2, ACTIONS_VALUE = 1 };
 
 struct kv_name lake_key_protection(struct arena *a, struct str partition)
@@ -27,7 +28,7 @@ bool lake_pattern_matches(struct str pattern, struct str name)
         } else if (p < pattern.len && (pattern.p[p] == '?' || pattern.p[p] == name.p[n])) {
             p++;
             n++;
-        } else if (star != SIZE_MAX) { /* the star matches one byte more */
+        } else if (star != SIZE_MAX) { /* let the last star match one more byte */
             p = star + 1;
             n = ++star_at;
         } else {
@@ -46,7 +47,8 @@ static unsigned actions_bit(uint64_t number)
     return number < ACTION_COUNT ? 1u << number : 0;
 }
 
-/* Reads a list of actions, packed or not, as a set of enum lake_protect. */
+/* Reads a list of actions as a set of enum lake_protect. The list may be packed, as protobuf calls
+ * it, or not. */
 static bool actions_read(struct str in, unsigned *out)
 {
     struct proto_value v;
@@ -92,8 +94,8 @@ static bool rule_read(struct str in, struct str *pattern, unsigned *actions)
     return true;
 }
 
-/* A rule that cannot be read is an error: if it were skipped, changes of its branches would be
- * allowed. */
+/* A rule that cannot be read is an error. If the rule were skipped, changes that it forbids would
+ * be allowed. */
 int lake_protection_take(struct str *in, struct lake_protection_rule *out, struct err *err)
 {
     struct proto_value v = {0};
@@ -131,7 +133,7 @@ static struct str rules_checksum(struct arena *a, const struct kv_value *row)
     return arena_hex(a, hash, sizeof(hash));
 }
 
-/* Reads the row. A missing row is no error. */
+/* Reads the row of the rules. A missing row is no error. */
 static int rules_load(struct lake *l, struct arena *a, const struct lake_repo *r,
                       struct kv_value *out, struct err *err)
 {
@@ -231,8 +233,9 @@ static int rules_encode(struct arena *a, const struct lake_protection *p, struct
     return code < 0 ? err_code(err, code) : 0;
 }
 
-/* Writes the rules and counts the change in the repository's record, in one step. So a stage that
- * checks the repository's record checks the rules, too. ERR_AGAIN: the record has changed. */
+/* Writes the rules and counts the change in the repository's record, in one step. So a write that
+ * checks the repository's record notices a change of the rules, too. ERR_AGAIN: the record has
+ * changed. */
 static int rules_put(struct lake *l, struct arena *a, const struct lake_repo *r, struct str rules,
                      const struct str *if_match, struct err *err)
 {

@@ -1,10 +1,12 @@
-/* Protected branches: rules that refuse writes to a branch, or commits to it.
+/* Protected branches: rules that refuse staged writes to a branch, or commits on it.
  *
  * The rules of a repository are one row, `settings/protected_branches`, in lakeFS's message
  * BranchProtectionRules. A rule has a pattern of branch names, in which `*` stands for any bytes
- * and `?` for one byte, and a set of enum lake_protect. A rule is effective at once: every change
- * of a branch either reads the row, or checks that the repository's record, which counts the
- * changes of the rules, has not changed. */
+ * and `?` for one byte, and a set of enum lake_protect.
+ *
+ * A new rule is effective at once. The repository's record counts the changes of the rules. Every
+ * change of a branch either reads the row of the rules, or checks that the repository's record is
+ * still the same. */
 #ifndef LAKE_PROTECT_H
 #define LAKE_PROTECT_H
 
@@ -21,7 +23,7 @@ enum {
 
 struct lake_protection_rule {
     struct str pattern;
-    unsigned what; /* a set of enum lake_protect; never 0 */
+    unsigned what; /* what the rule refuses: a set of enum lake_protect; never 0 */
 };
 
 struct lake_protection {
@@ -33,18 +35,18 @@ struct lake_protection {
 
 /* Appends the encoded rules. */
 void lake_protection_write(struct buf *out, const struct lake_protection *p);
-/* Takes the next rule off the bytes of the row. The pattern points into them. ERR_END: there are no
- * more rules. ERR_CORRUPT: the bytes are damaged. */
+/* Reads the next rule from the bytes of the row, and removes it from `in`. The pattern points into
+ * these bytes. ERR_END: there are no more rules. ERR_CORRUPT: the bytes are damaged. */
 int lake_protection_take(struct str *in, struct lake_protection_rule *out,
                          struct err *err) MUST_CHECK;
 
 /* Reads the rules. A repository without the row has no rules. */
 int lake_protection_get(struct lake *l, struct arena *a, const struct lake_repo *r,
                         struct lake_protection *out, struct err *err) MUST_CHECK;
-/* Replaces the rules; p->checksum is not used. `if_match` is the checksum that the stored rules
- * must have; an empty string means that there must be no row, and NULL that anything may be stored.
- * ERR_PRECONDITION: the stored rules have another checksum. ERR_INVALID: a pattern is empty, too
- * long or occurs twice, or a rule protects nothing. */
+/* Replaces the rules; p->checksum is not used. `if_match` is a condition: the checksum that the
+ * stored rules must have, or an empty string if there must be no row; NULL: no condition.
+ * ERR_PRECONDITION: the condition does not hold. ERR_INVALID: a pattern is empty, too long or
+ * occurs twice, or a rule protects nothing. */
 int lake_protection_set(struct lake *l, struct arena *a, const struct lake_repo *r,
                         const struct lake_protection *p, const struct str *if_match,
                         struct err *err) MUST_CHECK;
@@ -54,11 +56,11 @@ bool lake_pattern_matches(struct str pattern, struct str name);
 
 /* --- checks of the lake's own operations --- */
 
-/* Refuses the change `what` of a protected branch. */
+/* Refuses the change `what` (a set of enum lake_protect) if a rule protects the branch from it. */
 int lake_check_protection(struct lake *l, struct arena *a, const struct lake_repo *r,
                           struct str branch, unsigned what, struct err *err) MUST_CHECK;
-/* As lake_check_protection(), in two parts, for callers that read the row of the rules in a round
- * trip of their own. */
+/* The two steps of lake_check_protection(), for callers that read the row of the rules together
+ * with other rows: the name of the row, and the check. */
 struct kv_name lake_key_protection(struct arena *a, struct str partition);
 int lake_judge_protection(const struct kv_value *rules, struct str branch, unsigned what,
                           struct err *err) MUST_CHECK;

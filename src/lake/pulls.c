@@ -37,8 +37,8 @@ int lake_pull_read(struct lake_pull *out, struct str in, struct err *err)
     return 0;
 }
 
-/* Puts the record, on the condition that the row is still p->stamp; an empty stamp: that there is
- * no row. */
+/* Puts the record. The write fails if the row has changed since p->stamp was read; an empty stamp
+ * means that there must be no row. */
 static int pull_save(struct lake *l, struct arena *a, const struct lake_repo *r,
                      const struct lake_pull *p, struct err *err)
 {
@@ -109,7 +109,7 @@ int lake_pull_get(struct lake *l, struct arena *a, const struct lake_repo *r, st
     return code;
 }
 
-/* Reads a row of a list. ERR_AGAIN: the caller did not ask for pull requests of this status, so the
+/* Reads a row of a list. ERR_AGAIN: the caller did not ask for pull requests with this status; the
  * row is skipped. */
 static int pull_read_row(void *item, void *ctx, struct arena *a, struct str record, struct err *err)
 {
@@ -170,7 +170,8 @@ int lake_pull_update(struct lake *l, struct arena *a, const struct lake_repo *r,
     return code == ERR_PRECONDITION ? err_code(err, ERR_BUSY) : code;
 }
 
-/* Records the merge, whatever other change of the record was made meanwhile. */
+/* Records the merge in the pull request's record. If the record was changed meanwhile, reads it
+ * again and tries once more. */
 static int pull_note_merge(struct lake *l, struct arena *a, const struct lake_repo *r,
                            struct lake_pull *p, struct str commit_id, struct err *err)
 {

@@ -1,5 +1,5 @@
-/* Pull requests: a user asks that a branch be merged into another one. A pull request is a record
- * in the repository's partition; to merge it is an ordinary merge of its branches. */
+/* Pull requests: requests to merge one branch into another. A pull request is a record in the
+ * repository's partition. Merging it is an ordinary merge of its branches. */
 #ifndef LAKE_PULLS_H
 #define LAKE_PULLS_H
 
@@ -17,9 +17,9 @@ struct lake_pull {
     int64_t created_ms;
     struct str title, author, description;
     struct str source, destination; /* names of branches */
-    /* the commit of the merge; empty: the pull request was not merged */
+    /* the commit that the merge made; empty: the pull request was not merged */
     struct str commit_id;
-    int64_t closed_ms; /* 0: it is open */
+    int64_t closed_ms; /* 0: the pull request is open */
     /* the row as it was read, for conditions of writes (KV_SAME); not in the record */
     struct str stamp;
 };
@@ -43,7 +43,7 @@ int lake_pull_list(struct lake *l, struct arena *a, const struct lake_repo *r,
                    const struct lake_page *p, unsigned statuses, struct lake_pull **out,
                    size_t *count, bool *more, struct err *err) MUST_CHECK;
 
-/* The new values; NULL and LAKE_PULL_STATUSES leave a value as it is. */
+/* The new values. NULL, or LAKE_PULL_STATUSES as the status: the value is not changed. */
 struct lake_pull_change {
     const struct str *title, *description;
     enum lake_pull_status status; /* open or closed */
@@ -51,9 +51,9 @@ struct lake_pull_change {
 /* Changes the pull request. ERR_CONFLICT: it was merged, so its status can no longer change. */
 int lake_pull_update(struct lake *l, struct arena *a, const struct lake_repo *r, struct str id,
                      const struct lake_pull_change *change, struct err *err) MUST_CHECK;
-/* Merges the source into the destination, and records the merge. `o` and `conflicts` are those of
- * lake_merge(); a merge without a message gets the title. ERR_CONFLICT: also when the pull request
- * is not open. */
+/* Merges the source branch into the destination branch, and records the merge. `o` and `conflicts`
+ * are those of lake_merge(). If `o` has no message, the title is the message. ERR_CONFLICT: the
+ * branches conflict, or the pull request is not open. */
 int lake_pull_merge(struct lake *l, struct arena *a, const struct lake_repo *r, struct str id,
                     const struct lake_merge_options *o, struct lake_pull *out,
                     struct lake_conflicts *conflicts, struct err *err) MUST_CHECK;

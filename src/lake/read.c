@@ -1,4 +1,4 @@
-/* Reads single paths of a ref, and the moment that a reader of a branch sees. */
+/* Reads single paths of a ref. Opens a *moment*: the state of a branch that a reader sees. */
 #include "lake/read.h"
 #include "lake/keep.h"
 #include "lake/names.h"
@@ -16,7 +16,7 @@ int lake_commit_tree(struct lake *l, struct arena *a, const struct lake_repo *r,
     if (commit_id.len == 0)
         return 0;
     int code = lake_commit_get(l, a, r, commit_id, &c, err);
-    if (code == ERR_NOT_FOUND) /* a branch or a tag names the commit, so it must exist */
+    if (code == ERR_NOT_FOUND) /* a branch or a tag has this commit, so it must exist */
         return err_set(err, ERR_CORRUPT, "commit " STR_FMT " is missing", STR_ARG(commit_id));
     if (code == 0)
         *root = c.tree;
@@ -71,7 +71,8 @@ bool lake_object_is_same(const struct lake_object *a, const struct lake_object *
     return str_eq(a->identity, b->identity) && str_eq(a->entry.address, b->entry.address);
 }
 
-/* Judges the rows of one path, the newest first. Returns whether the tree must be read too. */
+/* Finds out from the rows of one path, the newest first, what the branch has at the path. Returns
+ * whether the tree must be read, too. */
 static int path_judge_rows(struct lake_path *p, const struct kv_value *rows, size_t count,
                            bool *asks_tree, struct err *err)
 {
@@ -99,7 +100,7 @@ static int path_judge_rows(struct lake_path *p, const struct kv_value *rows, siz
     return 0;
 }
 
-/* Reads the path from the tree, because the rows do not decide. */
+/* Reads the path from the tree, because no token has a row of the path. */
 static int path_ask_tree(struct lake_path *p, struct arena *a, struct head_tree *t, struct err *err)
 {
     struct tree_record record;
@@ -119,9 +120,9 @@ static int path_ask_tree(struct lake_path *p, struct arena *a, struct head_tree 
     return 0;
 }
 
-/* Checks that the branch is still *b, by the records of the repository and the branch that were
- * read after the rows. Records whose bytes have not changed need not be decoded. ERR_AGAIN: the
- * branch has changed. */
+/* Checks that the branch is still *b. `values` are the records of the repository and the branch,
+ * which were read after the rows of the paths. If their bytes are the same as before, they need not
+ * be decoded. ERR_AGAIN: the branch has changed. */
 static int paths_check_branch(struct arena *a, const struct lake_repo *r,
                               const struct lake_branch *b, const struct kv_value *values,
                               struct err *err)
@@ -136,8 +137,8 @@ static int paths_check_branch(struct arena *a, const struct lake_repo *r,
     return code == 0 && !is_same ? ERR_AGAIN : code;
 }
 
-/* Reads the rows of some paths in all tokens, and then the branch. Sets asks[i] if path i must be
- * read from the tree. */
+/* Reads the rows of some paths in all tokens of the branch, and then the branch. Sets asks[i] if
+ * path i must also be read from the tree. */
 static int paths_read_rows(struct lake *l, struct arena *a, const struct lake_repo *r,
                            const struct lake_branch *b, struct lake_path *paths, size_t count,
                            bool *asks, struct err *err)
@@ -200,7 +201,7 @@ int lake_read_paths(struct lake *l, struct arena *a, const struct lake_repo *r,
 
 /* --- reading one path of a ref --- */
 
-enum { LOOK_SEALED_MAX = 16 }; /* most sealed tokens that are read on a thread that must not wait */
+enum { LOOK_SEALED_MAX = 16 }; /* most sealed tokens that a thread that must not wait reads */
 
 /* A look-up of one path at a ref. */
 struct look {
@@ -231,8 +232,8 @@ static int look_at_branch(struct look *k, const struct lake_branch *b, struct er
     return lake_read_paths(k->lake, k->arena, k->repo, b, &k->path, 1, err);
 }
 
-/* Reads the path and the branch again until the branch has not changed meanwhile. A thread that
- * must not wait tries once. */
+/* Reads the path, and then the branch. If the branch has changed meanwhile, reads both again. A
+ * thread that must not wait tries only once. */
 static int look_until_same(struct look *k, struct lake_branch *b, struct err *err)
 {
     uint64_t deadline = clock_mono_ms() + LAKE_DEADLINE_MS;
@@ -252,8 +253,8 @@ static int look_until_same(struct look *k, struct lake_branch *b, struct err *er
     return code;
 }
 
-/* Resolves the ref and reads the path there. ERR_AGAIN: the thread must not wait, and the ref is
- * that of an ancestor, which may take long to find. */
+/* Resolves the ref and reads the path there. ERR_AGAIN: the thread must not wait, and the ref names
+ * an ancestor of a commit, which may take long to find. */
 static int look_by_ref(struct look *k, struct err *err)
 {
     struct lake_ref at;
@@ -267,9 +268,9 @@ static int look_by_ref(struct look *k, struct err *err)
 }
 
 /* Reads the path of a branch that is in the cache (docs/lake-s3.md, S7). Returns false if the ref
- * must be resolved: the cache has no branch of this name, or the branch has changed or was deleted.
- * A ref that could be a commit id is always resolved, because a commit takes precedence over a
- * branch. */
+ * must be resolved instead: the cache has no branch of this name, or the branch has changed or was
+ * deleted. A ref that could be a commit id is always resolved, because a commit is preferred to a
+ * branch of the same name. */
 static bool look_by_cache(struct look *k, int *code, struct err *err)
 {
     struct cached_branch *b = lake_is_commit_id(k->ref)

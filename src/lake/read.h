@@ -1,5 +1,6 @@
-/* Reading paths of a branch or a commit, and the moment that a reader of a branch sees. For the
- * files of src/lake/ alone. */
+/* Reads paths of a branch or a commit. Opens a *moment*: the state of a branch that a reader sees.
+ * A branch has its newest changes in a staging token, older changes in sealed tokens, and the rest
+ * in the tree of its head commit (docs/lake.md). For the files of src/lake/ alone. */
 #ifndef LAKE_READ_H
 #define LAKE_READ_H
 
@@ -17,8 +18,8 @@ int head_tree_open(struct head_tree *out, struct lake *l, struct arena *a,
                    const struct lake_repo *r, struct str commit_id, struct err *err) MUST_CHECK;
 void head_tree_release(struct head_tree *t, struct lake *l); /* {0} is fine */
 
-/* Reads the root of the commit's tree. ERR_GONE: the root is missing or damaged; the text names it.
- */
+/* Reads the root of the commit's tree. ERR_GONE: the root is missing or damaged; the error's text
+ * names it. */
 int lake_check_tree(struct lake *l, struct arena *a, const struct lake_repo *r,
                     struct str commit_id, struct err *err) MUST_CHECK;
 
@@ -30,37 +31,38 @@ int lake_commit_tree(struct lake *l, struct arena *a, const struct lake_repo *r,
 
 struct lake_path {
     struct str path;
-    /* set by the caller if it needs `is_below` even when the staging token has the path */
+    /* set by the caller if it needs `is_below` even if the staging token has the path */
     bool asks_below;
-    /* set by the caller: the tree is read without waiting. If that is not possible,
-     * lake_read_paths() returns ERR_AGAIN */
+    /* set by the caller: the tree is read without waiting, and lake_read_paths() returns ERR_AGAIN
+     * if that is not possible */
     bool now;
     /* The answer: */
     struct kv_value staged;    /* the row of the staging token */
-    bool is_below;             /* the layers below the staging token have the path */
+    bool is_below;             /* a sealed token or the tree has the path */
     bool is_there;             /* the branch has the path */
     struct str identity, data; /* identity and data of the present object, in the arena */
 };
 
-/* Reads the paths from the staging token, the sealed tokens and the tree of the head, and after
- * them the records of the repository and the branch. ERR_AGAIN: the branch is no longer *b, so the
- * rows of its tokens may have been dropped; the caller reads the branch again. */
+/* Reads the paths from the staging token, the sealed tokens and the tree of the head. After them it
+ * reads the records of the repository and the branch. ERR_AGAIN: the branch is no longer *b, so
+ * rows of its tokens may have been dropped; the caller reads the branch and the paths again. */
 int lake_read_paths(struct lake *l, struct arena *a, const struct lake_repo *r,
                     const struct lake_branch *b, struct lake_path *paths, size_t count,
                     struct err *err) MUST_CHECK;
 
-/* Makes an object of a row; the strings of the row must live as long as the object. */
+/* Makes an object from the identity and the data of a row. These strings must live as long as the
+ * object. */
 int lake_object_read(struct lake_object *out, struct arena *a, struct str path, struct str identity,
                      struct str data, struct err *err) MUST_CHECK;
-/* Whether two entries are for the same stored body, with the same metadata and tags. A body that
- * was put again has another address even if its bytes are the same. */
+/* Whether two entries have the same stored body, the same metadata and the same tags. If a body is
+ * put again, its address is new, even if its bytes are the same. */
 bool lake_object_is_same(const struct lake_object *a, const struct lake_object *b);
 
 /* --- a moment of a branch --- */
 
-/* The state of a branch that a reader sees. With KV_MOMENTS it is a view of one moment. Without
- * KV_MOMENTS the reader calls moment_check() after its last read, which finds out whether the
- * branch is still the same. */
+/* The state of a branch that a reader sees. If the driver of the key-value store has KV_MOMENTS, it
+ * is a view of one moment. Otherwise the reader must call moment_check() after its last read, to
+ * find out whether the branch has changed. */
 struct lake_moment {
     struct kv_view *view; /* NULL: the driver has no moments */
     struct lake_repo repo;

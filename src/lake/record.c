@@ -1,4 +1,4 @@
-/* The records of the lake, as tables of their fields. */
+/* Reads and writes the records of the lake by tables of their fields. */
 #include "lake/record.h"
 
 /* --- the tables --- */

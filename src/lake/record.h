@@ -1,12 +1,14 @@
-/* The records of the lake, which are stored in the key-value store and in the leaves of trees, in
- * protobuf's encoding (proto3). Field numbers up to 99 are those of lakeFS, so that its dumps can
- * be read; weir's own fields begin at 100. docs/lake.md ("Records") has every message with its
- * numbers.
+/* The records of the lake, in protobuf's encoding (proto3). They are stored in the key-value store
+ * and in the leaves of trees. Field numbers up to 99 are lakeFS's, so that its dumps can be read;
+ * weir's own fields begin at 100. docs/lake.md ("Records") has every message with its numbers.
  *
  * Reading: the strings of a record point into the bytes that were read; arrays are in the arena.
  * Unknown fields are skipped. ERR_CORRUPT: the bytes are not such a record, or a size or a count in
- * them is past its limit. Writing appends; fields with their default value are not written. These
- * functions do no I/O; any thread may call them. */
+ * them is beyond its limit.
+ *
+ * Writing: the bytes are appended to a buf. Fields with their default value are left out.
+ *
+ * These functions do no I/O; any thread may call them. */
 #ifndef LAKE_RECORD_H
 #define LAKE_RECORD_H
 
@@ -28,7 +30,7 @@ struct lake_repo {
     struct str space; /* storage namespace: s3://<bucket>[/<prefix>], without a slash at its end */
     struct str default_branch;
     int64_t created_ms;
-    struct str token; /* repository_token: makes the partition's name unique */
+    struct str token; /* lakeFS's repository_token: makes the partition's name unique */
     bool read_only;
     struct str storage_id;
     struct str owner;   /* id of the user who owns the repository */
@@ -43,12 +45,12 @@ struct lake_repo {
 struct lake_branch {
     struct str id;
     struct str commit_id; /* empty: the branch has no commit (bare repositories only) */
-    struct str staging;   /* the staging token, which gets new writes */
-    struct str *sealed;   /* sealed tokens, the newest first */
+    struct str staging;   /* the staging token: the partition that gets new changes */
+    struct str *sealed;   /* sealed tokens, which get no more changes; the newest first */
     size_t sealed_count;
     bool hidden;
     uint64_t revision; /* grows by one with every change of the record */
-    uint64_t epoch;    /* grows with every change that is neither a seal nor a plain commit */
+    uint64_t epoch;    /* grows with every change other than a seal or a plain commit */
     /* the row as it was read, for conditions of writes (KV_SAME); not in the record */
     struct str stamp;
 };
@@ -62,8 +64,8 @@ struct lake_tag {
 /* The row commits/<id> of the repository's partition. */
 struct lake_commit {
     struct str id, committer, message;
-    int64_t created_ms; /* the id is made from whole seconds */
-    struct str tree;    /* metarange id; empty: the empty tree */
+    int64_t created_ms; /* the commit id contains this time in whole seconds */
+    struct str tree;    /* id of the root of the tree; empty: the empty tree */
     struct str_pairs metadata;
     struct str *parents; /* the first parent comes first when `version` is 1 */
     size_t parent_count;
@@ -73,20 +75,21 @@ struct lake_commit {
 /* Returns the commit's first parent; empty: it has none. */
 struct str lake_commit_first_parent(const struct lake_commit *c);
 
-/* The form of an entry's address. In records with another type (lakeFS's oldest) the address itself
- * shows its form. */
+/* The form of an entry's address. The oldest records of lakeFS have neither of these types; then
+ * the address itself shows its form. */
 enum lake_address { LAKE_RELATIVE = 1, LAKE_FULL = 2 };
 
-/* An object, in the data of a staged entry and of a leaf's record. */
+/* An object: its address and its metadata. It is stored as the data of a staged row and of a leaf's
+ * record. */
 struct lake_entry {
     struct str address;    /* relative: a key below the namespace; full: s3://bucket/key */
-    uint32_t address_type; /* enum lake_address */
+    uint32_t address_type; /* enum lake_address, or another number */
     int64_t modified_ms;
     uint64_t size;
     struct str etag;           /* without quotes */
     struct str_pairs metadata; /* user metadata, keys without "x-amz-meta-", in lower case */
     struct str content_type;
-    /* Data that S3 keeps beside lakeFS's fields: `extra`, field 100. */
+    /* These are stored in field 100, `extra`: data of S3 for which lakeFS has no fields. */
     struct str_pairs headers;              /* other headers of object_meta, names in lower case */
     struct str tags;                       /* "k=v&k2=v2" */
     uint32_t checksum_type, checksum_kind; /* enum checksum_type, enum digest_kind */
@@ -96,7 +99,7 @@ struct lake_entry {
     struct str storage_class, owner;
 };
 
-/* The row key/<path> of the token's partition. */
+/* The row key/<path> of a token's partition: a staged change. */
 struct lake_staged {
     struct str identity; /* LAKE_IDENTITY_LEN bytes; empty: a tombstone */
     struct str data;     /* the encoded lake_entry */
@@ -114,7 +117,7 @@ void lake_commit_write(struct buf *out, const struct lake_commit *c);
 int lake_commit_read(struct lake_commit *out, struct arena *a, struct str in,
                      struct err *err) MUST_CHECK;
 void lake_entry_write(struct buf *out, const struct lake_entry *e);
-/* Appends only the members of `extra`. Nothing is appended if the entry has none of them. */
+/* Appends only the members of `extra`. Appends nothing if the entry has none of them. */
 void lake_entry_write_extra(struct buf *out, const struct lake_entry *e);
 int lake_entry_read(struct lake_entry *out, struct arena *a, struct str in,
                     struct err *err) MUST_CHECK;
@@ -123,12 +126,12 @@ int lake_staged_read(struct lake_staged *out, struct str in, struct err *err) MU
 
 /* --- ids (docs/lake.md, "Ids") --- */
 
-/* Computes the commit's id: the SHA-256, in hex, of committer, message, tree, time in seconds,
- * metadata and parents, as lakeFS computes it. Generation and version are not part of it. */
+/* Computes the commit's id as lakeFS does: the SHA-256, in hex, of committer, message, tree, time
+ * in seconds, metadata and parents. The id does not depend on generation and version. */
 void lake_commit_id(char out[LAKE_ID_LEN + 1], const struct lake_commit *c);
 /* Computes an object's identity: the SHA-256 of size, ETag, metadata, content type, and of `extra`
- * if the entry has any. Address, time and path are not part of it, so writing equal content again
- * is no change. */
+ * if the entry has any of it. The identity does not depend on address, time and path, so writing
+ * equal content again is no change. */
 void lake_entry_identity(unsigned char out[LAKE_IDENTITY_LEN], const struct lake_entry *e);
 
 #endif

@@ -2,7 +2,7 @@
 #include "lake/lake_int.h"
 #include "lake/names.h"
 
-enum { REF_STEPS_MAX = 100000 }; /* most commits that one expression may walk over */
+enum { REF_STEPS_MAX = 100000 }; /* most commits over which one expression may walk */
 
 static int ref_unknown(struct str name, struct err *err)
 {
@@ -11,8 +11,8 @@ static int ref_unknown(struct str name, struct err *err)
 
 /* --- the name --- */
 
-/* Finds the one commit whose id begins with `prefix`. If two commits match, the result is the same
- * as if no commit matched. */
+/* Finds the only commit whose id begins with `prefix`. If two commits match, the prefix counts as
+ * unknown. */
 static int ref_find_prefix(struct lake *l, struct kv_view *view, struct arena *a,
                            const struct lake_repo *r, struct str prefix, struct str *id,
                            struct err *err)
@@ -33,7 +33,7 @@ static int ref_find_prefix(struct lake *l, struct kv_view *view, struct arena *a
     return code == ERR_END ? ref_unknown(prefix, err) : code;
 }
 
-/* Checks by the repository's present record that it was neither deleted nor made again. */
+/* Checks that the repository was neither deleted nor made again. `value` is its present record. */
 static int ref_check_repo(struct arena *a, const struct lake_repo *r, const struct kv_value *value,
                           struct err *err)
 {
@@ -44,8 +44,8 @@ static int ref_check_repo(struct arena *a, const struct lake_repo *r, const stru
                : lake_decode_repo(a, r, value, &now, err);
 }
 
-/* Whether the name is the id of a commit that was read before. Such a commit is still there:
- * commits are removed only with their repository. */
+/* Whether the name is the id of a commit that was read before. Such a commit still exists, because
+ * commits are removed only together with their repository. */
 static bool ref_is_known(struct lake *l, struct arena *a, const struct lake_repo *r,
                          struct str name)
 {
@@ -54,9 +54,9 @@ static bool ref_is_known(struct lake *l, struct arena *a, const struct lake_repo
     return lake_is_commit_id(name) && commit_cache_get(l->commits, a, r->partition, name, &record);
 }
 
-/* Reads the repository's record and the three rows that a name may mean, in one round trip: a
- * commit, a branch, a tag. If the name is a known commit's id, only the repository's record is
- * read. */
+/* Reads in one round trip the repository's record, and the three rows that the name may mean: a
+ * commit, a branch and a tag. If the name is the id of a commit that was read before, reads only
+ * the repository's record. */
 static int ref_find_name(struct lake *l, struct kv_view *view, struct arena *a,
                          const struct lake_repo *r, struct str name, struct lake_ref *out,
                          struct err *err)
@@ -94,7 +94,7 @@ static int ref_find_name(struct lake *l, struct kv_view *view, struct arena *a,
 
 /* --- the steps --- */
 
-/* Replaces the commit's id by that of its n-th parent; the first one is parent 1. */
+/* Replaces the commit's id by the id of its n-th parent, counted from 1. */
 static int ref_to_parent(struct lake *l, struct arena *work, const struct lake_repo *r,
                          char id[LAKE_ID_LEN], size_t n, struct err *err)
 {
@@ -128,7 +128,7 @@ static int ref_take_number(struct str *rest, uint64_t *n, struct err *err)
     return 0;
 }
 
-/* Moves `times` times from the commit to its n-th parent. */
+/* Moves from the commit to its n-th parent, and repeats this `times` times. */
 static int ref_walk(struct lake *l, struct arena *a, const struct lake_repo *r,
                     struct lake_ref *ref, uint64_t times, size_t n, struct err *err)
 {
@@ -148,8 +148,8 @@ static int ref_walk(struct lake *l, struct arena *a, const struct lake_repo *r,
     return code == 0 && arena_error(a) < 0 ? err_code(err, ERR_NO_MEMORY) : code;
 }
 
-/* Applies one step: `~n` moves n times to the first parent, `^n` once to the n-th parent. `left` is
- * the number of commits that the expression may still walk over. */
+/* Applies one step: `~n` moves n times to the first parent, `^n` moves once to the n-th parent.
+ * `left` is the number of commits over which the expression may still walk. */
 static int ref_step(struct lake *l, struct arena *a, const struct lake_repo *r,
                     struct lake_ref *ref, struct str *rest, uint64_t *left, struct err *err)
 {
@@ -168,7 +168,8 @@ static int ref_step(struct lake *l, struct arena *a, const struct lake_repo *r,
     return ref_walk(l, a, r, ref, times, is_parent ? (size_t)n : 1, err);
 }
 
-/* Applies the mark `@` or `$`. It must stand alone and directly after the name of a branch. */
+/* Applies the mark `@` (the head of a branch) or `$` (the branch with its staged changes). The mark
+ * must stand directly after the name of a branch, without other steps. */
 static int ref_mark(struct lake_ref *ref, struct str marks, struct err *err)
 {
     if (marks.len != 1 || ref->kind != LAKE_BRANCH)
@@ -205,7 +206,7 @@ int lake_ref_resolve(struct lake *l, struct arena *a, const struct lake_repo *r,
                      struct lake_ref *out, struct err *err)
 {
     struct kv_view *view = NULL;
-    /* The id of a commit leads to one row, which needs no moment. */
+    /* A commit id is looked up by one row, so no view of one moment is needed. */
     int code = lake_is_commit_id(expr) ? 0 : kv_view_open(&view, l->kv, err);
 
     if (code == 0)

@@ -21,14 +21,14 @@ struct ref_names {
     const struct lake_repo *repo;
     struct str prefix;
     struct ref_scan scans[SCANS];
-    /* Names that wait until longer names were returned: each is a prefix of the names above it on
-     * the stack. */
+    /* Names that wait until the longer names that come before them were returned. Each name is a
+     * prefix of the names above it on the stack. */
     VEC(struct str) stack;
 };
 
 /* --- one kind of ref --- */
 
-/* Reads the record of a branch to see whether it is hidden. */
+/* Reads the record of a branch to find out whether the branch is hidden. */
 static int ref_scan_read(struct ref_names *n, struct ref_scan *s, struct str value, struct err *err)
 {
     struct lake_branch branch = {0};
@@ -55,8 +55,8 @@ static int ref_scan_next(struct ref_names *n, struct ref_scan *s, struct err *er
 
 /* --- both kinds, in the order of names --- */
 
-/* Returns the scan that has the smaller name; NULL: both have ended. If a branch and a tag have the
- * same name, the name means the branch. */
+/* Returns the scan whose current name is smaller. NULL: both scans have ended. If a branch and a
+ * tag have the same name, returns the scan of branches, because the name means the branch. */
 static struct ref_scan *ref_scans_least(struct ref_names *n)
 {
     struct ref_scan *branch = &n->scans[BRANCHES], *tag = &n->scans[TAGS];
@@ -66,7 +66,7 @@ static struct ref_scan *ref_scans_least(struct ref_names *n)
     return tag->name.len && str_cmp(tag->name, branch->name) < 0 ? tag : branch;
 }
 
-/* Moves each scan that is at the name of `least` to its next name. */
+/* Moves each scan whose current name is that of `least` to its next name. */
 static int ref_scans_pass(struct ref_names *n, struct ref_scan *least, struct err *err)
 {
     struct str name = least->name;
@@ -124,7 +124,8 @@ int ref_names_next(struct ref_names *n, struct str *name, struct err *err)
 
 /* --- seeking --- */
 
-/* Whether a name is visible, by its two rows: first the branch's, then the tag's. */
+/* Whether a name is visible. `rows` are the row of the branch and the row of the tag with this
+ * name. */
 static int ref_rows_visible(struct ref_names *n, const struct kv_value *rows, bool *out,
                             struct err *err)
 {
@@ -137,15 +138,14 @@ static int ref_rows_visible(struct ref_names *n, const struct kv_value *rows, bo
     return code;
 }
 
-/* Whether `name/` is equal to or greater than `from`, where `name` is a prefix of `from`. */
+/* Whether `name/` is equal to or greater than `from`. `name` is a prefix of `from`. */
 static bool ref_name_is_behind(struct str name, struct str from)
 {
     return ref_name_precedes(from, name) || (from.len == name.len + 1 && from.p[name.len] == '/');
 }
 
-/* Puts on the stack the refs whose name is a prefix of `from`, and whose `<name>/` is equal to or
- * greater than `from`. The scans do not find these refs, because the scans begin at `from`, after
- * the names. */
+/* Puts refs on the stack that the scans do not find. The scans begin at `from`, so they miss a name
+ * that is a prefix of `from`, even if `<name>/` is equal to or greater than `from`. */
 static int ref_names_stack_up(struct ref_names *n, struct str from, struct err *err)
 {
     size_t most = size_min(from.len, LAKE_NAME_MAX + 2), count = 0;

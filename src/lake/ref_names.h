@@ -1,11 +1,11 @@
 /* The names of a repository's visible refs (tags, and branches that are not hidden) in the order of
- * `<name>/`. That is the order of the keys that begin with them, and not the order of the names:
- * `a-b/` comes before `a/`, although `a` comes before `a-b`.
+ * `<name>/`, which is the order of S3 keys that begin with these names. It differs from the order
+ * of names: `a-b/` comes before `a/`, although `a` comes before `a-b`.
  *
- * The rows are in the order of names, so a name waits on a stack until the longer names that come
- * before it were returned. The stack is at most as deep as a name is long.
+ * The key-value store has the names in their own order. So a name waits on a stack until the longer
+ * names that come before it were returned. The stack is at most as deep as a name is long.
  *
- * Belongs to one thread. */
+ * The object belongs to one thread. */
 #ifndef LAKE_REF_NAMES_H
 #define LAKE_REF_NAMES_H
 
@@ -13,7 +13,7 @@
 
 struct ref_names;
 
-/* Opens the names that begin with `prefix`. The names are in the arena. */
+/* Opens a list of the names that begin with `prefix`. The names are in the arena. */
 int ref_names_open(struct ref_names **out, struct lake *l, struct arena *a,
                    const struct lake_repo *r, struct str prefix, struct err *err) MUST_CHECK;
 void ref_names_close(struct ref_names *n); /* NULL is fine */

@@ -1,4 +1,4 @@
-/* Runs dumps and restores as tasks. */
+/* Runs dumps and restores of refs as tasks. */
 #include "lake/refs_task.h"
 
 #include "lake/lake_int.h"
@@ -8,7 +8,7 @@
 
 enum {
     REFS_TASK_KEPT_MS = MS_PER_DAY,
-    REFS_TASK_NOTE_MS = MS_PER_S, /* time between two records of the progress */
+    REFS_TASK_NOTE_MS = MS_PER_S, /* least time between two writes of the progress */
 };
 
 #define REFS_TASKS "tasks"
@@ -70,7 +70,7 @@ static int refs_task_load(struct lake *l, struct arena *a, const struct lake_rep
     return code;
 }
 
-/* Writes the record if the row is still as it was read. */
+/* Writes the record, on the condition that its row has not changed since it was read. */
 static int refs_task_save(struct lake *l, struct arena *a, const struct lake_repo *r,
                           struct lake_refs_task *t, struct err *err)
 {
@@ -85,7 +85,7 @@ static int refs_task_save(struct lake *l, struct arena *a, const struct lake_rep
     return code;
 }
 
-/* Removes old records of tasks. A failure does not matter, because the next task tries again. */
+/* Removes old records of tasks. Failures are ignored, because the next task will try again. */
 static void refs_task_forget_old(struct lake *l, struct arena *a, const struct lake_repo *r)
 {
     struct kv_range range = {.prefix = STR(REFS_TASKS "/")};
@@ -133,15 +133,15 @@ struct refs_work {
     struct lake_refs_task task;
     bool (*ended)(void *ctx);
     void *ctx;
-    uint64_t note_ns; /* when the progress is recorded next, by clock_mono_ns() */
-    /* The progress is encoded in these two arenas in turn, because the last record must live until
-     * the next is written. */
+    uint64_t note_ns; /* time of the next write of the progress, by clock_mono_ns() */
+    /* The two arenas are used in turn to encode the record, because the last written record must be
+     * kept until the next one is written. */
     struct arena notes[2];
     unsigned note;
 };
 
-/* Records the progress. A failure does not matter, because the result of the task is written at the
- * end anyway. */
+/* Writes the progress into the record, if it is time for that. A failure does not matter, because
+ * the result of the task is written at the end in any case. */
 static bool refs_work_goes_on(void *ctx, uint64_t rows)
 {
     struct refs_work *w = ctx;
@@ -158,7 +158,7 @@ static bool refs_work_goes_on(void *ctx, uint64_t rows)
     return refs_task_save(w->lake, a, w->repo, &w->task, &ignored) != ERR_BUSY;
 }
 
-/* Whether another try would fail in the same way. */
+/* Whether the task would fail in the same way if it were tried again. */
 static bool refs_work_is_final(int code)
 {
     static const int final[] = {ERR_INVALID, ERR_NOT_FOUND, ERR_DENIED, ERR_TOO_LARGE, ERR_CORRUPT};

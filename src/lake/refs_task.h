@@ -1,5 +1,6 @@
-/* Dumps and restores of refs that run as tasks. Such a task is a record `tasks/<id>` in the
- * repository's partition and a task on the queue (lake/tasks.h). Records are kept for 24 hours. */
+/* Dumps and restores of refs (docs/lake-moving.md) that run as tasks. Such a task is a record
+ * `tasks/<id>` in the repository's partition, and a task on the queue (lake/tasks.h). The record is
+ * kept for 24 hours. */
 #ifndef LAKE_REFS_TASK_H
 #define LAKE_REFS_TASK_H
 
@@ -12,9 +13,9 @@ struct lake_refs_task {
     uint32_t kind; /* enum lake_refs_kind */
     bool done;
     int64_t updated_ms;
-    uint64_t rows;         /* rows that were moved so far */
-    struct str error;      /* why the task has failed for good; empty: it has not failed */
-    struct lake_refs refs; /* the dump that was made, or that is restored */
+    uint64_t rows;         /* rows that were read or written so far */
+    struct str error;      /* why the task has failed for good; empty: it has not */
+    struct lake_refs refs; /* the ids of the dump that was made, or that is to be restored */
     bool force;
     struct str stamp; /* the row as it was read, for conditions of writes; not in the record */
 };
@@ -28,10 +29,10 @@ int lake_refs_task_start(struct lake *l, struct arena *a, const struct lake_repo
 int lake_refs_task_get(struct lake *l, struct arena *a, const struct lake_repo *r,
                        enum lake_refs_kind kind, struct str id, struct lake_refs_task *out,
                        struct err *err) MUST_CHECK;
-/* Carries out the task. If it fails for good, the record gets the error and the call returns 0.
- * After other errors the caller should try again. `ended` is called repeatedly, and returns whether
- * the caller wants to stop. Then this call returns ERR_CANCELED, and the next call begins the task
- * again. */
+/* Runs the task. If the task fails for good, the error is written into the record and this function
+ * returns 0. After other errors the caller should try again. This function calls `ended`
+ * repeatedly; if `ended` returns true, it returns ERR_CANCELED, and the next call begins the task
+ * from the start. */
 int lake_refs_task_work(struct lake *l, const struct lake_repo *r, struct str id,
                         bool (*ended)(void *ctx), void *ctx, struct err *err) MUST_CHECK;
 

@@ -49,8 +49,8 @@ static int repo_check_options(const struct lake_repo_options *o, struct err *err
     return code;
 }
 
-/* Fills the record of a new repository. Its token makes the partition's name unique, so no row of
- * an older repository with that name can be reached (L8). */
+/* Fills the record of a new repository. Its token makes the partition's name unique, so rows of an
+ * older repository with the same name cannot be reached (L8). */
 static int repo_make(struct arena *a, const struct lake_repo_options *o, struct lake_repo *out)
 {
     char token[ID_TIME_LEN + 1];
@@ -106,8 +106,8 @@ static int repo_write_new(struct lake *l, struct arena *a, const struct lake_rep
     lake_tx_put_if(&tx, lake_key_repo(a, r->id), r->stamp, KV_ABSENT, STR_EMPTY);
     if (!o->claimed && !l->o.place)
         lake_tx_remove(&tx, lake_key_claim(a, r->partition), KV_EXISTS, STR_EMPTY);
-    /* A bare repository starts with its collector held: its namespace may hold files already, and
-     * no ref leads to them yet. */
+    /* No collection may run in a bare repository: its namespace may have files already, to which no
+     * ref leads yet. */
     lake_tx_put(&tx, gc_key_state(a, r->partition), gc_state_new(a, o->bare ? GC_HELD : GC_IDLE));
     if (!o->bare)
         repo_add_first(&tx, r);
@@ -125,7 +125,7 @@ static void repo_tell(struct lake *l, struct str id)
         l->repo_changed(l->repo_changed_ctx, id);
 }
 
-/* Checks that no storage has a bucket of the repository's name. */
+/* Checks that no storage has a bucket with the repository's name. */
 static int repo_check_buckets(struct lake *l, const struct lake_repo_options *o, struct err *err)
 {
     bool has = false;
@@ -134,7 +134,7 @@ static int repo_check_buckets(struct lake *l, const struct lake_repo_options *o,
     return has ? err_set(err, ERR_EXISTS, "a bucket has the repository's name: not unique") : code;
 }
 
-/* Checks that the name is free, before a namespace is claimed. */
+/* Checks that the name is free. This is done before the namespace is claimed. */
 static int repo_check_name(struct lake *l, struct arena *a, const struct lake_repo_options *o,
                            struct err *err)
 {
@@ -146,10 +146,12 @@ static int repo_check_name(struct lake *l, struct arena *a, const struct lake_re
     return code == ERR_NOT_FOUND ? repo_check_buckets(l, o, err) : code;
 }
 
-/* Writes the records. At the same time another request may make a bucket with this name. So each of
- * the two first writes, then looks for the other, and undoes its own work if it finds the name
- * there. If the call fails, *may_stay says whether the repository's record may exist nevertheless.
- * In that case the claim of the namespace must stay, because it belongs to that repository. */
+/* Writes the records of the repository. Another request may make a bucket with the same name at the
+ * same time. So both requests first write, then look for the other kind, and undo their own write
+ * if they find the name there.
+ *
+ * If this function fails, *may_stay says whether the repository's record may exist nevertheless.
+ * Then the claim of the namespace must stay, because it belongs to that repository. */
 static int repo_establish(struct lake *l, struct arena *a, const struct lake_repo_options *o,
                           struct lake_repo *r, bool *may_stay, struct err *err)
 {
@@ -238,7 +240,8 @@ static struct str repo_deleted_row(struct arena *a, const struct lake_repo *r, b
     return value;
 }
 
-/* Removes the record and adds the row of the to-delete list, in one step (L8). */
+/* Removes the record and adds a row to the list of repositories whose remains must be removed, in
+ * one step (L8). */
 int lake_repo_delete(struct lake *l, struct arena *a, struct str id, bool force, bool purge,
                      struct err *err)
 {

@@ -3,7 +3,8 @@
 #include "lake/lake_int.h"
 #include "lake/names.h"
 
-/* lakeFS's message RepoMetadata: a map in field 1. The record is the struct str_pairs itself. */
+/* lakeFS's message RepoMetadata: a map in field 1. The struct that is read and written is a struct
+ * str_pairs. */
 static const struct proto_field repo_meta_fields[] = {
     {.number = 1, .type = PROTO_PAIRS, .max = LAKE_METADATA_MAX}, {0}};
 
@@ -42,7 +43,7 @@ static bool repo_meta_is_removed(struct str key, const struct str *removed, size
     return false;
 }
 
-/* Merges two sorted lists of pairs. If both have a key, the result has the pair of `set`. Keys of
+/* Merges two sorted lists of pairs. If both have a key, the pair of `set` is used. Keys in
  * `removed` are left out. */
 static int repo_meta_merge(struct arena *a, const struct str_pairs *old,
                            const struct str_pairs *set, const struct str *removed, size_t count,
@@ -68,8 +69,8 @@ static int repo_meta_merge(struct arena *a, const struct str_pairs *old,
     return 0;
 }
 
-/* Writes the metadata. ERR_AGAIN: the metadata or the repository's record has changed, and the
- * caller tries again. */
+/* Writes the metadata. ERR_AGAIN: the metadata or the repository's record has changed; the caller
+ * tries again. */
 static int repo_meta_write(struct lake *l, struct arena *a, const struct lake_repo *r,
                            const struct str_pairs *pairs, const struct kv_value *old,
                            struct err *err)

@@ -8,7 +8,7 @@
 struct repo_names {
     struct mutex lock; /* class "lake.names"; guards the members below */
     struct map names;  /* the values are copies of the names, on the heap */
-    uint64_t changes;  /* counts the changes of the names */
+    uint64_t changes;  /* number of changes of the names so far */
 };
 
 void repo_names_init(struct repo_names *n);
@@ -16,17 +16,17 @@ void repo_names_release(struct repo_names *n);
 bool repo_names_has(struct repo_names *n, struct str name);
 size_t repo_names_count(struct repo_names *n);
 
-/* Returns the number of changes. A caller that loads names from the key-value store asks for this
- * number first, then reads, then calls one of the functions below. These return false and change
- * nothing if the names in memory have changed since then. The caller may have read an older state
- * in that case, so it begins again. */
+/* Returns the number of changes so far. To load names from the key-value store, first call this
+ * function, then read the names, then call one of the two functions below with the number as
+ * `seen`. They change nothing and return false if the number has grown since then: the names may
+ * have been read before that change, so the caller begins again. */
 uint64_t repo_names_changes(struct repo_names *n);
-/* Adds or removes the name. */
+/* Adds the name (`there`), or removes it. */
 bool repo_names_set(struct repo_names *n, struct str name, bool there, uint64_t seen);
-/* Replaces all names by those of `loaded`, which then has the old names. */
+/* Exchanges the names in memory with those of `loaded`. */
 bool repo_names_replace(struct repo_names *n, struct map *loaded, uint64_t seen);
 
-/* Adds a name to a map for repo_names_replace(), and releases such a map. */
+/* These fill and release a map for repo_names_replace(). */
 void repo_map_add(struct map *names, struct str name);
 void repo_map_release(struct map *names);
 

@@ -1,4 +1,5 @@
-/* Discards staged changes, and moves a branch to another commit. */
+/* Discards staged changes of a branch, and moves a branch to another commit. A branch has a staging
+ * token, which gets new changes, and sealed tokens, which get no more (docs/lake.md). */
 #include "lake/change.h"
 #include "lake/head.h"
 #include "lake/names.h"
@@ -18,7 +19,8 @@ struct resetting {
 
 /* --- everything --- */
 
-/* Gives the branch a new staging token and no sealed tokens, in one write. */
+/* Discards all staged changes: gives the branch a new staging token and no sealed tokens, in one
+ * write. */
 static int reset_all(struct resetting *t, struct err *err)
 {
     int code =
@@ -42,8 +44,8 @@ struct undoing {
     struct head_tree tree;
 };
 
-/* Turns a staged row into a row that undoes it, with the object that the tree has at the path, or a
- * tombstone if the tree has none. A row that changes nothing is left out. */
+/* Replaces a staged row by a row that undoes it: the object that the tree has at the path, or a
+ * tombstone if the tree has none. *keep false: the row changes nothing. */
 static int undo_row(void *ctx, struct arena *a, struct layers_row *row, bool *keep, struct err *err)
 {
     struct undoing *u = ctx;
@@ -51,7 +53,8 @@ static int undo_row(void *ctx, struct arena *a, struct layers_row *row, bool *ke
     int code = ERR_NOT_FOUND;
 
     if (u->reset->kind == LAKE_RESET_PATH && !str_eq(row->path, u->reset->path))
-        return ERR_END; /* the walk has the prefix `path`, and the path itself comes first */
+        /* The walk has all paths that begin with `path`. The first one is `path` itself. */
+        return ERR_END;
     if (u->tree.root.len)
         code = tree_get(&u->tree.store, a, u->tree.root, row->path, &record, err);
     if (code < 0 && code != ERR_NOT_FOUND)
@@ -82,8 +85,9 @@ static int reset_make_draft(struct resetting *t, struct lake_draft *out, struct 
     return code;
 }
 
-/* Makes the draft the newest sealed token. Writes after the seal are in the staging token above it,
- * so they stay. */
+/* Makes the draft, which has the undoing rows, the newest sealed token. Changes that were made
+ * after the seal are in the staging token. That token comes before all sealed ones, so these
+ * changes stay. */
 static int reset_put_draft(struct resetting *t, struct lake_draft *d, struct err *err)
 {
     struct branch_change c = branch_change_of(&t->repo, &t->branch, "lake.reset");
@@ -101,11 +105,11 @@ static int reset_put_draft(struct resetting *t, struct lake_draft *d, struct err
     c.frees = true;
     int code = branch_change_write(t->lake, t->arena, &c, NULL, err);
     if (code == 0)
-        t->branch = c.next; /* lake_compact_ask() needs the present number of sealed tokens */
+        t->branch = c.next; /* lake_compact_ask() needs the new number of sealed tokens */
     return code;
 }
 
-/* Resets a path or a prefix. ERR_AGAIN: another change of the branch won the race, or this call has
+/* Resets a path or a prefix. ERR_AGAIN: another request has changed the branch, or this call has
  * compacted the branch; the caller tries again. */
 static int reset_some(struct resetting *t, struct err *err)
 {
@@ -180,7 +184,7 @@ static int hard_reset_make(void *ctx, struct head_change *h, struct lake_commit 
 
     h->is_old_commit = true;
     h->kept = target;
-    /* If the head's tree could not be read, the branch could be neither read nor committed to. */
+    /* If the new head's tree cannot be read, nobody could read the branch or commit to it. */
     if (code == 0)
         code = lake_check_tree(h->lake, h->arena, &h->repo, target, err);
     return code < 0 ? code : lake_commit_get(h->lake, h->arena, &h->repo, target, out, err);

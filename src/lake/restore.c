@@ -1,25 +1,26 @@
-/* Restores refs: the records of a dump's trees become rows of a bare repository.
+/* Restores refs from a dump (docs/lake-moving.md): the records in the dump's trees become rows of a
+ * bare repository.
  *
- * Every tree is read twice: once to check the whole dump, and once to write its rows (D3 of
- * docs/lake-moving.md). The default branch makes the repository whole, so it is written last. The
- * same write ends the hold on the collector (D5). A restore that was stopped before that step
- * begins again from the start. */
+ * Every tree is read twice: first to check the whole dump, and then to write its rows (D3). A
+ * repository is bare until it has its default branch, so that branch is written last. The same
+ * write allows collections (D5). A restore that was stopped before this write begins again from the
+ * start. */
 #include "lake/dump.h"
 
 #include "lake/gc_int.h"
 #include "lake/lineage.h"
 #include "lake/names.h"
 
-/* Most rows, and most bytes, that are written together. */
+/* Most rows, and most bytes, of one write. */
 enum { RESTORE_BATCH = 1000, RESTORE_BATCH_BYTES = 8 << 20 };
 
-/* How many heads of branches and tags have their trees checked (D12), and how many unreadable heads
- * the error names. */
+/* Most branches and tags whose trees are checked (D12), and most unreadable ones that the error
+ * names. */
 enum { RESTORE_HEADS_MAX = 10000, RESTORE_LOST_NAMED = 10 };
 
 struct restore {
     struct lake *lake;
-    struct lake_repo repo; /* read again when its record changes */
+    struct lake_repo repo; /* the repository's record, which is read again when it has changed */
     struct arena arena;    /* memory of the record */
     struct tree_store store;
     const struct lake_refs *refs;
@@ -28,8 +29,8 @@ struct restore {
     struct lineage lineage;
     bool force;
     size_t heads;     /* number of branches and tags whose trees were checked */
-    size_t lost;      /* number of these whose trees cannot be read */
-    struct buf named; /* names of the first branches and tags that were counted in `lost` */
+    size_t lost;      /* number of those whose trees cannot be read */
+    struct buf named; /* names of the first branches and tags that count in `lost` */
     bool has_default; /* the dump has the repository's default branch */
     struct arena batch;
     struct lake_tx tx;
@@ -57,7 +58,7 @@ static int restore_each(struct restore *s, struct str root,
     return code == ERR_END ? 0 : code;
 }
 
-/* Checks that the id in a record is its key. */
+/* Checks that the id in a record is the same as the record's key. */
 static int restore_check_key(struct str key, struct str id, const char *kind, struct err *err)
 {
     return str_eq(key, id)
@@ -88,7 +89,7 @@ static int restore_check_commit(struct restore *s, struct arena *a, const struct
     return code < 0 ? code : lineage_add(&s->lineage, &c, err);
 }
 
-/* Reads the root of the commit's tree. ERR_CORRUPT: it cannot be read. */
+/* Reads the root of the commit's tree. ERR_CORRUPT: the root cannot be read. */
 static int restore_read_root(struct restore *s, struct arena *a, struct str commit_id,
                              struct err *err)
 {
@@ -102,7 +103,8 @@ static int restore_read_root(struct restore *s, struct arena *a, struct str comm
     return code < 0 || !c.tree.len ? code : tree_stats(&s->store, c.tree, &stats, err);
 }
 
-/* Reads the root of the tree of a branch or a tag. If that fails, counts and names it (D12). */
+/* Reads the root of the tree of a branch or a tag. If the root cannot be read, adds the branch or
+ * tag to `lost` and `named` (D12). */
 static int restore_check_tree(struct restore *s, struct arena *a, const char *kind, struct str name,
                               struct str commit_id, struct err *err)
 {
@@ -190,8 +192,8 @@ static int restore_check_dump(struct restore *s, struct err *err)
     return code < 0 ? code : restore_check_lost(s, err);
 }
 
-/* Checks that the repository is bare. It is bare as long as it has no default branch, because that
- * branch cannot be deleted. */
+/* Checks that the repository is bare. A repository is bare while it has no default branch; that
+ * branch cannot be deleted once it exists. */
 static int restore_check_bare(struct restore *s, struct err *err)
 {
     struct kv_name name = lake_key_branch(&s->arena, s->repo.partition, s->repo.default_branch);
@@ -226,7 +228,8 @@ static int restore_mixed(struct str kind, struct str name, struct err *err)
                    STR_ARG(kind), STR_ARG(name));
 }
 
-/* Checks that the stored row of a branch or a tag equals the record of the dump. */
+/* Checks that the stored row of a branch or a tag has the same content as the record of the
+ * dump. */
 static int restore_compare(struct str kind, struct str name, struct arena *a, struct str row,
                            struct str record, struct err *err)
 {
@@ -242,7 +245,8 @@ static int restore_compare(struct str kind, struct str name, struct arena *a, st
                : restore_mixed(kind, name, err);
 }
 
-/* Checks that the tree of the dump has every row of the kind (D11). */
+/* Checks that the dump has every branch or every tag (`kind`) that is stored in the repository
+ * (D11). */
 static int restore_check_rows(struct restore *s, struct str kind, struct str root, struct err *err)
 {
     struct kv_range range = {.prefix = kind};
@@ -282,7 +286,7 @@ static void restore_batch_begin(struct restore *s)
     lake_tx_check_repo(&s->tx, &s->repo);
 }
 
-/* Reads the repository's record again, after a write has found it changed. */
+/* Reads the repository's record again, because a write has found that it was changed. */
 static int restore_repo_again(struct restore *s, struct err *err)
 {
     struct lake_repo old = s->repo;
@@ -290,7 +294,7 @@ static int restore_repo_again(struct restore *s, struct err *err)
     return lake_repo_again(s->lake, &s->arena, &old, &s->repo, err);
 }
 
-/* Compares the row that a change would put with the stored row. */
+/* Compares the row that a change of the write would put with the stored row. */
 static int restore_compare_change(struct restore *s, const struct kv_change *change, struct str row,
                                   struct err *err)
 {
@@ -301,7 +305,7 @@ static int restore_compare_change(struct restore *s, const struct kv_change *cha
     return restore_compare(kind, name, &s->batch, row, change->value, err);
 }
 
-/* Removes from the write the rows that an earlier try has put. */
+/* Removes from the write those rows that an earlier try has already put. */
 static int restore_skip_present(struct restore *s, struct err *err)
 {
     struct kv_name *names = arena_array(&s->batch, s->tx.count, sizeof(*names));
@@ -323,7 +327,8 @@ static int restore_skip_present(struct restore *s, struct err *err)
     return code;
 }
 
-/* Prepares another try of a write whose change `failed` was refused, and returns ERR_AGAIN. */
+/* Prepares the next try of a write. The store has refused the change with the index `failed`.
+ * Returns ERR_AGAIN. */
 static int restore_batch_again(struct restore *s, size_t failed, struct err *err)
 {
     int code = failed == 0 ? restore_repo_again(s, err) : restore_skip_present(s, err);
@@ -332,7 +337,7 @@ static int restore_batch_again(struct restore *s, size_t failed, struct err *err
     return code < 0 ? code : ERR_AGAIN;
 }
 
-/* Makes the changes that were collected. */
+/* Writes the changes that were collected. */
 static int restore_batch_write(struct restore *s, struct err *err)
 {
     size_t failed = 0;
@@ -359,8 +364,9 @@ static int restore_row_end(struct restore *s, struct err *err)
                : restore_batch_write(s, err);
 }
 
-/* Adds a commit to the write. A commit never changes, so putting it twice does no harm. The mark of
- * a first parent is put with the commit that is the first parent, so each mark is put once. */
+/* Adds a commit to the write. A commit never changes, so putting it twice does no harm. If the
+ * commit is the first parent of another one, adds its first-parent mark, too. So each mark is put
+ * only once. */
 static int restore_put_commit(struct restore *s, struct arena *a, const struct tree_record *r,
                               struct err *err)
 {
@@ -428,8 +434,8 @@ static int restore_put_branch(struct restore *s, struct arena *a, const struct t
     return restore_row_end(s, err);
 }
 
-/* Puts the default branch and ends the hold on the collector, in one step. ERR_AGAIN: the
- * repository's record or the state of the collector has changed. */
+/* Puts the default branch and allows collections, in one step. ERR_AGAIN: the repository's record
+ * or the state of the collector has changed. */
 static int restore_try_default(struct restore *s, const struct lake_branch *b, struct err *err)
 {
     struct gc_state state, next;

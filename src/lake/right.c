@@ -1,4 +1,4 @@
-/* Judges the rights of a repository's owner. */
+/* Checks the rights of a repository's owner. */
 #include "lake/right.h"
 
 #include "lake/lake_int.h"
@@ -14,15 +14,15 @@
 
 /* --- the question --- */
 
-/* The facts from which a policy takes its conditions when weir acts for a repository's owner. There
- * is no request of the owner, so there are no facts of a request. */
+/* The facts that conditions of a policy may use when weir acts for a repository's owner. The owner
+ * has made no request, so there are no facts of a request. */
 struct right_question {
     struct request_facts facts;
     struct str tags;  /* tags of the object */
     struct str value; /* the value that the policy asked for last */
 };
 
-/* Whether the value of the key is known without a request. */
+/* Whether the value of a policy's condition key is known without a request. */
 static bool right_knows(enum policy_key key)
 {
     switch (key) {
@@ -56,7 +56,8 @@ static bool right_condition(void *ctx, enum policy_key key, struct str suffix,
     return q->value.p != NULL;
 }
 
-/* Fills the policy request of a user. It points to `q`, which must live as long. */
+/* Fills the policy request for an action of the user. The policy request points to `q`, so `q` must
+ * live as long. */
 static struct policy_request right_ask(struct right_question *q, const struct user *user,
                                        const struct bucket_rules *rules, enum s3_action action,
                                        struct arena *a)
@@ -92,7 +93,8 @@ int lake_right_read(const struct object_place *p, const struct object_info *info
     struct user user;
 
     *may = bucket_can(p->bucket, STORAGE_CREDENTIALS);
-    /* The object was opened with the owner's keys, so the storage has already checked the right. */
+    /* If the storage has credentials of its own, it has already checked the right, because the
+     * object was opened with the owner's keys. */
     if (*may)
         return 0;
     int code = right_user(p->env.users, p->arena, p->user, &user, err);
@@ -138,7 +140,7 @@ int lake_right_judge_space(struct lake *l, struct arena *a, struct str user, str
 
 /* --- answers in memory --- */
 
-/* most answers in memory; when there are more, all of them are removed */
+/* most answers in memory; if one more is added, all earlier ones are removed */
 enum { RIGHTS_MAX = 10000 };
 
 struct right_note {
@@ -185,7 +187,7 @@ void lake_rights_free(struct lake_rights *x)
     free(x);
 }
 
-/* Returns true if the answer is in memory and not too old, and sets *may to it. */
+/* Whether the answer for the partition is in memory and not too old. If so, sets *may to it. */
 static bool rights_known(struct lake_rights *x, struct str partition, bool *may)
 {
     mutex_lock(&x->lock);

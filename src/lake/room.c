@@ -1,6 +1,7 @@
-/* The part of the lake room: opens the lake over the key-value store of the services, and adds its
- * repositories to the routes as a space. It starts after the capture of changes (replica/room.c),
- * because objects of the lake may be in replicated buckets. */
+/* Starts and stops the lake's part of a running weir. It opens the lake over the key-value store of
+ * the services, and adds the repositories to the routes as a space (route/space.h). It starts after
+ * the capture of changes (replica/room.c), because objects of the lake may be in replicated
+ * buckets. */
 #include "lake/room.h"
 
 #include "lake/actions.h"
@@ -14,8 +15,9 @@
 #include <limits.h>
 #include <stdlib.h>
 
-/* Limits of lake_options.claim_every_ms. Claims are read several times within lake.gc.grace. So a
- * lake that runs on a copy of the records is noticed before any file that it puts is old enough to
+/* Limits of lake_options.claim_every_ms, the time between two reads of a namespace's claim.
+ * Within lake.gc.grace the claim is read several times (CLAIM_LOOKS). So if another lake runs on
+ * a copy of the same records, this is noticed before any file that it has put is old enough to
  * be collected. */
 enum { CLAIM_EVERY_MAX_MS = 5 * MS_PER_MINUTE, CLAIM_EVERY_MIN_MS = 100, CLAIM_LOOKS = 4 };
 

@@ -1,4 +1,4 @@
-/* Reads pages of the lake's rows by their names. */
+/* Reads pages of the lake's rows, in the order of their names. */
 #include "lake/lake_int.h"
 
 int lake_rows_open(struct kv_scan **out, struct lake *l, struct kv_view *view, struct arena *a,
@@ -49,7 +49,7 @@ int lake_rows_page(struct lake *l, struct arena *a, const struct lake_rows *rows
     if (code == 0)
         code = lake_rows_open(&scan, l, NULL, a, rows->partition, rows->kind, p, err);
     while (code == 0 &&
-           *count <= limit) { /* one row more than the limit shows whether there is another page */
+           *count <= limit) { /* one row beyond the limit shows whether there is another page */
         code = rows_next(scan, a, rows, array + *count * rows->item_size, err);
         *count += code == 0;
     }

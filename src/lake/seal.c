@@ -1,4 +1,5 @@
-/* Seals a branch (docs/lake.md, C1), and finds out whether its tokens change anything. */
+/* Seals a branch: makes its staging token a sealed one and gives the branch a new staging token
+ * (docs/lake.md, C1). Also finds out whether a branch's tokens change anything. */
 #include "lake/change.h"
 #include "lake/read.h"
 
@@ -27,7 +28,8 @@ int lake_token_is_empty(struct lake *l, struct str token, bool *is_empty, struct
     return code == ERR_END ? 0 : code;
 }
 
-/* Writes the branch with a new staging token. */
+/* Writes the branch's record with a new staging token; the old one becomes the newest sealed
+ * token. */
 static int seal_write(struct lake *l, struct arena *a, const struct lake_repo *repo,
                       struct lake_branch *b, bool frees, struct err *err)
 {
@@ -35,8 +37,9 @@ static int seal_write(struct lake *l, struct arena *a, const struct lake_repo *r
     struct lake_branch now;
 
     c.frees = frees;
-    /* A crash may undo the seal: the branch has the same objects without it, and no caller was told
-     * of it. A stage into the new token, or the publish, makes the seal durable too. */
+    /* The seal need not be durable: if a crash undoes it, the branch has the same objects, and no
+     * caller was told of the seal. The next stage or the publish of the commit makes it durable,
+     * too. */
     c.later = !frees;
     c.next.staging = lake_new_token(a, repo, b->id);
     c.next.sealed = layers_tokens(a, b, &c.next.sealed_count);
@@ -48,8 +51,8 @@ static int seal_write(struct lake *l, struct arena *a, const struct lake_repo *r
     return code;
 }
 
-/* Seals the branch if its staging token has rows. `frees`: the seal may use the room that is kept
- * for removals (kv_change.frees). */
+/* Seals the branch if its staging token has rows. `frees`: the seal may use the room that the
+ * key-value store keeps for removals (kv_change.frees). */
 static int seal_branch(struct lake *l, struct arena *a, const struct lake_repo *r,
                        struct str branch, bool frees, struct lake_repo *repo,
                        struct lake_branch *out, struct err *err)
@@ -86,7 +89,7 @@ int lake_seal_to_reset(struct lake *l, struct arena *a, const struct lake_repo *
     return seal_branch(l, a, r, branch, true, repo, out, err);
 }
 
-/* Whether a row differs from the tree's record of its path. */
+/* Whether a staged row differs from the record that the tree has at its path. */
 static int row_is_effective(struct head_tree *t, struct arena *a, const struct layers_row *row,
                             bool *is_effective, struct err *err)
 {
@@ -101,7 +104,7 @@ static int row_is_effective(struct head_tree *t, struct arena *a, const struct l
     return code == ERR_NOT_FOUND ? 0 : code;
 }
 
-/* Walks until a row differs from the tree. *found: there is such a row. */
+/* Walks over staged rows until one differs from the tree. *found: there is such a row. */
 static int walk_find_effective(struct layers *walk, struct head_tree *t, bool *found,
                                struct err *err)
 {

@@ -1,5 +1,5 @@
-/* The space of the lake: names of repositories in memory, and repositories as buckets, none of
- * which has the name of another bucket (docs/lake-s3.md, S1). */
+/* The space of the lake: keeps the names of repositories in memory, and serves repositories as
+ * buckets. No repository has the name of a bucket (docs/lake-s3.md, S1). */
 #include "lake/space.h"
 
 #include "lake/bucket_int.h"
@@ -12,7 +12,7 @@
 #define SPACE_CHANNEL STR("weir:lake:repositories")
 
 enum {
-    SPACE_REFRESH_MS = 30 * MS_PER_S, /* how often names are loaded again without a message */
+    SPACE_REFRESH_MS = 30 * MS_PER_S, /* how often names are loaded, in case a message was lost */
     SPACE_SWEEP_MS = MS_PER_HOUR,     /* how often records of finished uploads are removed */
 };
 
@@ -27,7 +27,7 @@ static struct lake_space *space_of_storage(struct storage *s)
 static int space_read_names(struct lake_space *s, struct map *out, struct err *err)
 {
     struct lake_page page = {.limit = LAKE_LIST_MAX};
-    /* memory of the present page, and of the page before, whose last name is page.after */
+    /* memory of the present page and of the page before it, which has the last name (page.after) */
     struct arena arenas[2] = {{0}, {0}};
     bool more = true;
     int code = 0;
@@ -84,8 +84,8 @@ static bool space_has(void *ctx, struct str name)
     return repo_names_has(&s->names, name);
 }
 
-/* Announces to other processes that the repository was made or deleted. If the message is lost,
- * they find out by themselves within SPACE_REFRESH_MS. */
+/* Announces to other processes that the repository was made or deleted. A process that misses the
+ * message loads the names again within SPACE_REFRESH_MS. */
 static void space_publish(struct lake_space *s, struct str id)
 {
     struct arena a = {0};
@@ -99,7 +99,7 @@ static void space_publish(struct lake_space *s, struct str id)
     arena_release(&a);
 }
 
-/* Called when this process has made or deleted the repository, or may have. */
+/* Called when this process has made or deleted the repository, or may have done so. */
 static void space_on_change(void *ctx, struct str id)
 {
     struct lake_space *s = ctx;
@@ -142,8 +142,8 @@ int lake_space_open_ref(struct bucket **out, struct lake_space *s, struct str re
     return lake_bucket_open(out, s, repo, ref, err);
 }
 
-/* Lists the repositories of one owner. Records of all owners are read, because there is no index by
- * owner. */
+/* Lists the repositories of one owner. The records of all repositories are read, because there is
+ * no index by owner. */
 static int space_list_buckets(struct storage *storage, struct arena *a, struct str owner,
                               struct str after, size_t limit, struct bucket_info **out,
                               size_t *count, struct err *err)
@@ -224,7 +224,8 @@ static int space_check_commits(struct lake_space *s, struct arena *a, const stru
     return code == ERR_END ? 0 : code;
 }
 
-/* Deletes an empty repository: no branch has an object, and there is one commit. */
+/* Deletes a repository if it is empty: no branch has an object, and its only commit is the first
+ * one. */
 static int space_remove_bucket(struct storage *storage, struct str user, struct str name,
                                struct err *err)
 {
@@ -256,7 +257,8 @@ static uint64_t space_generation(struct storage *storage, struct str bucket)
 {
     struct lake_space *s = space_of_storage(storage);
 
-    /* If other processes can change documents, this process cannot know whether they did. */
+    /* If other processes can change a bucket's documents, this process does not know when they
+     * do. */
     return s->lake->kv->can & KV_ALONE ? generation_get(&s->generations, bucket) : 0;
 }
 
@@ -273,7 +275,7 @@ static const struct storage_ops space_storage_ops = {
 
 /* --- opening and closing --- */
 
-/* Loads the names again if a message may have been missed, and removes old records. */
+/* Loads the names again, in case a message was lost, and removes old records. */
 static struct loop_sleep space_step(void *ctx)
 {
     struct lake_space *s = ctx;

@@ -1,5 +1,5 @@
-/* The rule of splitting. It uses a hash of the key, so that a changed record moves only boundaries
- * near that record. */
+/* The rule of splitting: decides after which records a node of a tree ends. It depends on a hash of
+ * the key, so a changed record moves only boundaries near that record. */
 #include "lake/split.h"
 
 #include "base/hash.h"
@@ -11,10 +11,11 @@ size_t split_target(const struct tree_store *t, unsigned level)
     return t->leaf_bytes ? t->leaf_bytes : SPLIT_LEAF;
 }
 
-/* Whether a record ends its node, by its hash. Chances are in units of 2^-64. The share of a record
- * is its weight divided by the target size. In a node below the target size the chance of a record
- * is a quarter of its share; above the target size it is four times the share. So sizes stay near
- * the target, and a boundary that a change moved is soon followed by one that it did not move. */
+/* Whether the hash of a record's key ends the node. The chance of that depends on the record's
+ * share, which is its weight divided by the target size: while the node is smaller than the
+ * target the chance is a quarter of the share, and from there on four times the share. So sizes
+ * stay near the target, and soon after a boundary that a change has moved there is one that it
+ * has not moved. */
 static bool split_hits(uint64_t hash, size_t weight, size_t size, size_t target)
 {
     size_t share = size < target ? weight : weight * 16; /* in quarters of a byte */
@@ -27,7 +28,8 @@ bool split_after(const struct node_draft *d, size_t weight)
 {
     size_t target = d->target;
 
-    /* Without this the number of levels would have no limit if keys are long. */
+    /* Without this rule, long keys could make nodes of one child, and so a tree of endless
+     * height. */
     if (d->level && d->records < SPLIT_CHILDREN)
         return false;
     if (d->weight >= 4 * target)

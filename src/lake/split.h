@@ -5,15 +5,15 @@
 #include "lake/node.h"
 
 enum {
-    SPLIT_LEAF = 64 << 10,  /* intended weight of leaves, in bytes */
-    SPLIT_INDEX = 32 << 10, /* intended weight of nodes above the leaves, in bytes */
+    SPLIT_LEAF = 64 << 10,  /* target size of leaves: the intended weight, in bytes */
+    SPLIT_INDEX = 32 << 10, /* target size of nodes above the leaves, in bytes */
     SPLIT_CHILDREN = 4,     /* fewest children of a node above the leaves */
 };
 
-/* Returns the intended weight of nodes of this level. */
+/* Returns the target size of nodes of this level. */
 size_t split_target(const struct tree_store *t, unsigned level);
-/* Whether the node ends after the record that was added last, which has this weight. The answer
- * depends only on the keys and the weights of the node's records. */
+/* Whether the node ends after the record that was added last, whose weight is `weight`. The answer
+ * depends only on the level, and on the keys and the weights of the node's records. */
 bool split_after(const struct node_draft *d, size_t weight);
 
 #endif

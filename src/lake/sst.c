@@ -1,20 +1,20 @@
-/* Reads tables of lakeFS: RocksDB's block-based table of format version 1 or 2, as pebble writes
- * it. docs/lake-trees.md, "lakeFS's tables", has the layout.
+/* Reads tables of lakeFS: RocksDB's block-based table of format version 1 or 2, as the library
+ * pebble writes it. docs/lake-trees.md, "lakeFS's tables", has the layout.
  *
- * Handles (offset and size of a block) must ascend through the whole index. So the size of the file
- * bounds the number of blocks, whatever the file claims. */
+ * A *handle* is the offset and the size of a block. Handles must ascend through the whole index, so
+ * a file cannot name more blocks than it has room for. */
 #include "lake/node.h"
 
 #include "lake/sst_unpack.h"
 
 enum {
     TABLE_FOOTER = 53,
-    TABLE_HANDLES = 1, /* offset in the footer of the handles of the metaindex and the index */
+    TABLE_HANDLES = 1, /* offset in the footer of two handles: of the metaindex and of the index */
     TABLE_VERSION = 41,
     TABLE_MAGIC = 45,
-    TABLE_BLOCK_END = 5, /* type and CRC after each block */
+    TABLE_BLOCK_END = 5, /* bytes after each block: its type and its CRC */
     TABLE_BLOCK_MAX = 16 << 20,
-    TABLE_CRC32C = 1, /* the only kind of checksum that is read */
+    TABLE_CRC32C = 1, /* the only kind of checksum that weir reads */
     TABLE_KEY_TRAILER = 8,
     TABLE_TWO_LEVELS = 2, /* the type of an index whose blocks have an index of their own */
 };
@@ -27,8 +27,8 @@ bool node_is_table(struct str file)
 
 /* --- blocks --- */
 
-/* Computes a CRC in the form that RocksDB stores: rotated and with a constant added, because a CRC
- * over bytes that contain CRCs detects fewer errors. */
+/* Computes a CRC in the form that RocksDB stores: rotated, and with a constant added. (A plain CRC
+ * over bytes that contain CRCs would detect fewer errors.) */
 static uint32_t table_crc(const char *p, size_t len)
 {
     uint32_t crc = node_crc(0, p, len);
@@ -53,7 +53,7 @@ const char *node_block_read_table(const struct node *n, const struct node_block 
     return out->failed ? "does not fit into memory" : NULL;
 }
 
-/* Takes a handle off `in` and checks that its block is in the file, before the footer. */
+/* Reads a handle from `in`, and checks that its block ends before the footer. */
 static bool table_handle(const struct node *n, struct str *in, struct node_block *out)
 {
     size_t end = n->file_len - TABLE_FOOTER;
@@ -67,7 +67,7 @@ static bool table_handle(const struct node *n, struct str *in, struct node_block
     return true;
 }
 
-/* Reads a block and opens a cursor on it. */
+/* Decodes a block into a buf, and opens a cursor on it. */
 static const char *table_open_block(const struct node *n, const struct node_block *b,
                                     unsigned trailer, struct buf *raw, struct block_cursor *c)
 {
@@ -105,7 +105,7 @@ static const char *table_property(struct table_properties *p, struct str key, st
     return NULL;
 }
 
-/* Reads all records of the block of properties. */
+/* Reads the records in the block of properties. */
 static const char *table_read_properties(const struct node *n, const struct node_block *b,
                                          struct table_properties *out)
 {
@@ -125,7 +125,7 @@ static const char *table_read_properties(const struct node *n, const struct node
     return why;
 }
 
-/* Finds the block of properties, which the metaindex names. */
+/* Finds the block of properties, whose handle is in the metaindex. */
 static const char *table_find_properties(const struct node *n, const struct node_block *metaindex,
                                          struct node_block *out)
 {
@@ -148,8 +148,8 @@ static const char *table_find_properties(const struct node *n, const struct node
 
 static const char bad_index[] = "is damaged: its index of blocks is wrong";
 
-/* Reads the next handle of an index block. Its block must begin at or after the offset *end; sets
- * *end to the end of that block. */
+/* Reads the next handle of an index block. Its block must begin at or after the offset *end. Then
+ * *end is set to the end of that block. */
 static const char *table_next_handle(const struct node *n, struct block_cursor *c, uint32_t *end,
                                      struct node_block *out)
 {
@@ -161,7 +161,7 @@ static const char *table_next_handle(const struct node *n, struct block_cursor *
     return NULL;
 }
 
-/* Adds the blocks of an index block to the node. */
+/* Adds to the node the blocks that an index block names. */
 static const char *table_read_index(struct node *n, const struct node_block *index, uint32_t *end)
 {
     struct buf raw = {0};
@@ -179,7 +179,7 @@ static const char *table_read_index(struct node *n, const struct node_block *ind
     return why;
 }
 
-/* Adds the blocks of all index blocks that the top index names. */
+/* Adds the blocks of an index with two levels: the top index names the index blocks. */
 static const char *table_read_top(struct node *n, const struct node_block *top)
 {
     struct buf raw = {0};

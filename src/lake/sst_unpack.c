@@ -1,5 +1,6 @@
-/* Snappy: the length of the result, then elements. An element is either literal bytes, or a piece
- * of the result to repeat. Format: google/snappy, format_description.txt. */
+/* Unpacks Snappy: the length of the result, then elements. An element is either literal bytes, or a
+ * reference to an earlier piece of the result, which is repeated. Format: google/snappy,
+ * format_description.txt. */
 #include "lake/sst_unpack.h"
 
 #include "base/bytes.h"
@@ -7,7 +8,7 @@
 struct unpack {
     struct str in;
     char *to;
-    size_t len, at; /* length of the result; bytes written so far */
+    size_t len, at; /* length of the result; number of bytes written so far */
 };
 
 enum { SNAPPY_LITERAL = 0, SNAPPY_COPY_1 = 1, SNAPPY_COPY_2 = 2 };
@@ -26,8 +27,8 @@ static bool unpack_number(struct unpack *u, size_t bytes, uint64_t *out)
     return true;
 }
 
-/* Copies a literal. The tag has the length minus 1. If the tag has 60 or more there, the length
- * minus 1 is in the 1 to 4 bytes after the tag. */
+/* Copies a literal. The upper six bits of the tag are the length minus 1 if they are less than 60.
+ * Otherwise they say that the length minus 1 is in the 1 to 4 bytes after the tag. */
 static bool unpack_literal(struct unpack *u, unsigned tag)
 {
     enum { INLINE_MAX = 60 };
@@ -48,7 +49,7 @@ static bool unpack_copy(struct unpack *u, uint64_t offset, size_t len)
 {
     if (offset == 0 || offset > u->at || len > u->len - u->at)
         return false;
-    /* Byte by byte, because the piece may overlap its own copy. */
+    /* One byte at a time, because the piece may overlap the place to which it is copied. */
     for (char *to = u->to + u->at, *end = to + len; to < end; to++)
         *to = to[-(ptrdiff_t)offset];
     u->at += len;

@@ -1,5 +1,7 @@
-/* Staging: writes and removals of paths on a branch (docs/lake.md, K1 to K5). A *stage* is one call
- * of lake_stage(), which may need several tries. */
+/* Staging: writes and removals of paths on a branch, as rows of the branch's staging token
+ * (docs/lake.md, K1 to K5). A *stage* is one call of lake_stage(), which may need several tries. A
+ * *fenced* write checks the records of the repository and the branch; an unfenced one only glances
+ * at them (kv/kv.h). */
 #include "lake/change.h"
 #include "lake/keep.h"
 #include "lake/names.h"
@@ -7,7 +9,8 @@
 
 #include <stdlib.h>
 
-/* In a fenced write, the index of the change that checks the collector's state. */
+/* In a fenced write, the index of the change that checks whether the collector's state is still the
+ * same. */
 enum { STAGE_KEEP_CHECK = 2 };
 
 /* One change that is to be staged. */
@@ -15,11 +18,11 @@ struct stage_row {
     const struct lake_put *put;
     unsigned char identity[LAKE_IDENTITY_LEN];
     struct str value; /* the encoded row; for a removal the tombstone */
-    /* the present state of the path; NULL: the write does not depend on it */
+    /* the present state of the path; NULL: the write does not depend on the state */
     struct lake_path *path;
 };
 
-/* A stage under way. */
+/* A stage that is under way. */
 struct staging {
     struct lake *lake;
     struct arena *arena;
@@ -28,11 +31,11 @@ struct staging {
     const struct lake_stage_options *o;
     struct stage_row *rows;
     size_t count;
-    struct lake_path *paths; /* the paths that must be read first (K2) */
+    struct lake_path *paths; /* the paths whose present state must be read first (K2) */
     size_t path_count;
     bool frees;       /* all changes are removals */
     bool was_refused; /* the store refused an earlier try */
-    bool has_strays;  /* an earlier try has put rows without a fence (K4) */
+    bool has_strays;  /* an earlier try has put rows without a fence, perhaps too late (K4) */
     /* The records as they were read last. */
     struct lake_repo repo;
     struct lake_branch branch;
@@ -49,8 +52,8 @@ static int stage_row_order(const void *a, const void *b)
     return order ? order : (l->put > r->put) - (l->put < r->put);
 }
 
-/* Sorts the rows by their paths and keeps the last change of each path. Most batches are already
- * sorted. */
+/* Sorts the rows by their paths, and keeps only the last change of each path. Most batches are
+ * sorted already. */
 static void stage_sort(struct staging *s)
 {
     size_t kept = 0;
@@ -67,7 +70,7 @@ static void stage_sort(struct staging *s)
     s->count = kept;
 }
 
-/* Encodes the row of an entry; `work` is reused from row to row. */
+/* Encodes the row of an entry. `work` is memory that is used again for each row. */
 static int stage_encode(struct staging *s, struct stage_row *row, struct buf work[2],
                         struct err *err)
 {
@@ -91,8 +94,8 @@ static int stage_encode(struct staging *s, struct stage_row *row, struct buf wor
     return code < 0 ? err_code(err, code) : 0;
 }
 
-/* Lists the paths that must be read first, because a condition or a removal depends on their
- * present state. */
+/* Lists the paths whose present state must be read first, because a condition or a removal depends
+ * on it. */
 static int stage_note_paths(struct staging *s, struct err *err)
 {
     s->frees = true;
@@ -142,10 +145,13 @@ static int stage_prepare(struct staging *s, const struct lake_put *puts, size_t 
 /* --- one try --- */
 
 /* K1 without a round trip: takes the records of the repository and of the branch from the cache.
- * They may be old, so the write checks that both are unchanged. The rules of protection are not
- * read: they allowed a stage when these records were cached, and every change of the rules also
- * changes the repository's record. A write that needs more than these records does not use the
- * cache: one with a condition or `keep`, or a try after a refusal. */
+ * They may be old, so the write checks that both are unchanged.
+ *
+ * The rules of protection are not read. They allowed a stage when these records were cached, and a
+ * change of the rules also changes the repository's record.
+ *
+ * The cache is not used for a write that needs more than these records (a write with a condition or
+ * with `keep`), nor after the store has refused an earlier try. */
 static bool stage_recall(struct staging *s)
 {
     if (s->was_refused || s->path_count > 0 || s->o->keep)
@@ -163,8 +169,9 @@ static bool stage_recall(struct staging *s)
            lake_check_writable(&s->repo, s->o->force, NULL) == 0;
 }
 
-/* K1: reads the repository, the branch and the rules of protection in one round trip. The
- * repository is read first, because a later change of the rules also changes its record. */
+/* K1: reads the records of the repository and the branch, and the rules of protection, in one round
+ * trip. The repository's record is read first, because a later change of the rules also changes
+ * that record. */
 static int stage_read(struct staging *s, struct err *err)
 {
     struct arena *a = s->arena;
@@ -185,7 +192,7 @@ static int stage_read(struct staging *s, struct err *err)
     return code;
 }
 
-/* Whether the branch has the result of an earlier try of this very write, whose answer was lost. */
+/* Whether the row was put by an earlier try of this stage, whose answer was lost. */
 static int stage_is_own(struct staging *s, const struct stage_row *row, bool *is_own,
                         struct err *err)
 {
@@ -212,8 +219,8 @@ static int stage_judge(struct staging *s, const struct stage_row *row, struct er
     return code < 0 ? code : s->o->judge(s->o->ctx, p->path, &present, err);
 }
 
-/* Adds the change of one row (K3, K5). If the stage has a condition, the write also checks that the
- * row of the staging token is as it was read. */
+/* Adds the change of one row to the write (K3, K5). If the stage has a condition, the write also
+ * checks that the staging token's row of this path is as it was read. */
 static int stage_add(struct staging *s, struct lake_tx *tx, const struct stage_row *row,
                      struct err *err)
 {
@@ -247,8 +254,8 @@ static int stage_add(struct staging *s, struct lake_tx *tx, const struct stage_r
     return 0;
 }
 
-/* Writes the rows in one step (K3): the store changes them only if the repository's record, the
- * branch, and each row with a condition are as they were read. */
+/* Writes the rows in one step (K3). The store refuses the write if the repository's record, the
+ * branch, or a row with a condition has changed since it was read. */
 static int stage_write_checked(struct staging *s, struct lake_tx *tx, struct err *err)
 {
     size_t failed = 0;
@@ -262,9 +269,9 @@ static int stage_write_checked(struct staging *s, struct lake_tx *tx, struct err
 }
 
 /* K4: the write only glances at the records before it puts the rows, so it reads the branch again
- * after the put. If the token was sealed meanwhile, the rows came too late and are put again, into
- * the new staging token. The second drop of the old token removes the late rows, but a commit that
- * reads that token after the seal may include them. */
+ * after the put. If the token was sealed meanwhile, the rows came too late, and the next try puts
+ * them into the new staging token. The late rows are removed when the old token is dropped for the
+ * second time, but a commit that reads that token after the seal may include them. */
 static int stage_write_unfenced(struct staging *s, struct lake_tx *tx, struct err *err)
 {
     struct arena *a = s->arena;
@@ -289,16 +296,16 @@ static int stage_write_unfenced(struct staging *s, struct lake_tx *tx, struct er
     return is_same ? 0 : ERR_AGAIN;
 }
 
-/* Makes the write depend on the records of the repository and the branch: adds a check of each, or
- * a glance at each, as `how` says. */
+/* Makes the write depend on the records of the repository and the branch. `how` chooses between a
+ * check and a glance at each of them. */
 static void stage_guard(struct staging *s, struct lake_tx *tx, enum kv_what how)
 {
     lake_tx_look(tx, lake_key_repo(s->arena, s->repo.id), s->repo.stamp, how);
     lake_tx_look(tx, lake_key_branch(s->arena, s->repo.partition, s->name), s->branch.stamp, how);
 }
 
-/* Makes one try. ERR_AGAIN: the branch has changed, or a row on which a condition depends; the
- * caller tries again. */
+/* Makes one try. ERR_AGAIN: the branch has changed, or a row of a path with a condition; the caller
+ * tries again. */
 static int stage_try(struct staging *s, struct err *err)
 {
     bool is_fenced = (s->lake->kv->can & KV_FENCES) || s->path_count > 0 || s->o->keep;

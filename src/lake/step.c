@@ -1,4 +1,4 @@
-/* The named steps of the lake: nothing happens at them outside of tests. */
+/* The named steps of the lake. Outside of tests these functions do nothing. */
 #include "lake/step.h"
 
 void lake_step_begin(const char *name)

@@ -1,4 +1,4 @@
-/* Makes, reads, lists and deletes tags. A tag is a name of a commit, and always names the same
+/* Makes, reads, lists and deletes tags. A tag is a name for a commit; it never changes to another
  * commit. */
 #include "lake/hooks.h"
 #include "lake/lake_int.h"
@@ -21,7 +21,7 @@ int lake_tag_get(struct lake *l, struct arena *a, const struct lake_repo *r, str
     return code;
 }
 
-/* Puts the record of a new tag, on the condition that there is none of this name. */
+/* Puts the record of a new tag, on the condition that there is no tag of this name. */
 static int tag_write_new(struct lake *l, struct arena *a, const struct lake_repo *r,
                          struct lake_tag *tag, struct err *err)
 {
@@ -67,7 +67,7 @@ int lake_tag_create(struct lake *l, struct arena *a, const struct lake_repo *r, 
     return code;
 }
 
-/* Reads the repository and the tag, and checks whether the tag may be deleted. */
+/* Reads the records of the repository and the tag, and checks whether the tag may be deleted. */
 static int tag_read_to_remove(struct lake *l, struct arena *a, const struct lake_repo *r,
                               struct str name, bool force, struct lake_repo *now,
                               struct lake_tag *tag, struct err *err)

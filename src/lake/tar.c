@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-/* Offsets in the header of a file; numbers are octal digits with a NUL after them. */
+/* Offsets in the header of a file. Numbers are octal digits that end with a NUL. */
 enum {
     TAR_NAME = 0,
     TAR_MODE = 100,
@@ -25,7 +25,8 @@ static void tar_octal(char *header, size_t at, int digits, uint64_t value)
     memcpy(header + at, text, (size_t)digits + 1);
 }
 
-/* Computes the sum of all bytes of the header, with blanks in the field of the sum. */
+/* Computes the checksum of the header: the sum of all its bytes, with blanks in the place of the
+ * checksum. */
 static unsigned tar_sum(const char *header)
 {
     unsigned sum = 0;

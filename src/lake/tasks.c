@@ -9,7 +9,8 @@
 #include "lake/room.h"
 
 enum {
-    /* delay of a task when another process does the same work, or too many hooks run */
+    /* delay before a task runs again, because another process does the same work or too many hooks
+     * run */
     TASK_AGAIN_S = 10,
     KEEPER_EVERY_MS = 10 * MS_PER_S,
     KEEPER_RETRY_MS = 30 * MS_PER_S,
@@ -17,7 +18,7 @@ enum {
 
 /* --- adding --- */
 
-/* Adds a task. If the queue has the task already, that is no error. */
+/* Adds a task, unless the queue has the same task already. */
 static int task_add_once(struct queue *q, const char *type, struct str id, struct str payload,
                          struct err *err)
 {
@@ -32,7 +33,7 @@ int lake_task_add_delete(struct queue *q, struct err *err)
     return task_add_once(q, LAKE_TASK_DELETE, STR(LAKE_TASK_DELETE), STR("to-delete"), err);
 }
 
-/* Adds a task of a repository; `thing` is the id of the import, dump or restore, or empty. */
+/* Adds a task of a repository. `thing` is the id of the import, dump or restore, or is empty. */
 static int task_add_repo(struct queue *q, const char *type, const struct lake_repo *r,
                          struct str thing, struct err *err)
 {
@@ -83,7 +84,8 @@ static bool lake_task_ended(void *ctx)
     return task_ended(ctx);
 }
 
-/* Finds the repository in the payload. ERR_NOT_FOUND: it was deleted, or made again. */
+/* Finds the repository that the task's payload names. ERR_NOT_FOUND: the repository was deleted, or
+ * was deleted and made again. */
 static int lake_task_repo(struct task_run *run, struct lake_repo *out, struct str *thing,
                           struct err *err)
 {
@@ -95,7 +97,7 @@ static int lake_task_repo(struct task_run *run, struct lake_repo *out, struct st
     return code == 0 && !str_eq(out->partition, partition) ? ERR_NOT_FOUND : code;
 }
 
-/* Translates the code of the work to a result for the worker. */
+/* Translates the code of the work into a result for the queue's worker. */
 static int lake_task_result(struct task_run *run, int code)
 {
     if (code != ERR_BUSY && code != ERR_CANCELED)
@@ -143,8 +145,8 @@ static void gc_stats_begin(struct lake_tasks *t)
     mutex_unlock(&t->lock);
 }
 
-/* Adds the results of the run to the counts. A run that is not finished yet, and whose task is put
- * back into the queue, adds nothing. */
+/* Adds the results of a run to the counts. A run that is not finished adds nothing yet; its task is
+ * put back into the queue. */
 static void gc_stats_end(struct lake_tasks *t, const struct lake_gc_report *report, int code)
 {
     bool is_done = code == 0 && report->stage == LAKE_GC_DONE;
@@ -177,7 +179,7 @@ static int lake_task_collect(struct task_run *run, const struct lake_repo *repo,
         return code;
     log_error(t->lake->o.log, "lake.gc_refused", log_s("repository", repo->id),
               log_z("error", err->text));
-    return 0; /* another try of the task would be refused too */
+    return 0; /* if the task were tried again, it would be refused again */
 }
 
 static int lake_task_gc(struct task_run *run, struct err *err)
@@ -195,7 +197,7 @@ static int lake_task_gc(struct task_run *run, struct err *err)
 
 /* --- other work --- */
 
-/* Runs a task that has a record of its own in the repository. */
+/* Runs a task that also has a record in the repository's partition. */
 static int lake_task_recorded(struct task_run *run,
                               int (*work)(struct lake *l, const struct lake_repo *r, struct str id,
                                           bool (*ended)(void *ctx), void *ctx, struct err *err),
@@ -268,7 +270,8 @@ static struct loop_sleep lake_keeper_step(void *ctx)
         code = lake_task_add_delete(k->queue, &err);
     if (code == 0 && k->gc_every_ms)
         code = lake_gc_round(k->lake, &round, &wait_ms, &err);
-    /* The keeper does not sleep past the time of a second purge. */
+    /* The rows of a deleted repository are purged a second time after drop_again_ms. The keeper
+     * wakes in time for that. */
     most_ms = most_ms < KEEPER_EVERY_MS ? most_ms : KEEPER_EVERY_MS;
     if (code == 0)
         return loop_sleep_ms(wait_ms < most_ms ? wait_ms : most_ms);

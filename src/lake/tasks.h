@@ -1,7 +1,7 @@
 /* The lake's tasks on the queue (docs/queue.md): removing the remains of deleted repositories,
- * collections, imports, dumps and restores of refs, and hooks after events. A task names a
- * repository and its partition, so that a task of a deleted repository does nothing to a new one of
- * the same name. */
+ * collections of garbage, imports, dumps and restores of refs, and hooks after events. A task names
+ * a repository and its partition. So a task of a deleted repository does nothing to a new
+ * repository of the same name. */
 #ifndef LAKE_TASKS_H
 #define LAKE_TASKS_H
 
@@ -17,32 +17,35 @@
 
 struct lake_actions;
 
-/* Adds the task that removes the repositories on the to-delete list; there is at most one. */
+/* Adds the task that removes the remains of deleted repositories. The queue has at most one such
+ * task. */
 int lake_task_add_delete(struct queue *q, struct err *err) MUST_CHECK;
-/* Adds the task that carries out the collection that was asked for (lake_gc_ask()). */
+/* Adds the task that runs the garbage collection for which lake_gc_ask() was called. */
 int lake_task_add_gc(struct queue *q, const struct lake_repo *r, struct err *err) MUST_CHECK;
 
-/* Adds the task that carries out an import (lake_import_start()). */
+/* Adds the task that runs an import (lake_import_start()). */
 int lake_task_add_import(struct queue *q, const struct lake_repo *r, struct str id,
                          struct err *err) MUST_CHECK;
 
-/* Adds the task that carries out a dump or a restore of refs (lake_refs_task_start()). */
+/* Adds the task that runs a dump or a restore of refs (lake_refs_task_start()). */
 int lake_task_add_refs(struct queue *q, const struct lake_repo *r, struct str id,
                        struct err *err) MUST_CHECK;
 
 /* Adds the task that runs the hooks after an event (lake_actions_work()). */
 int lake_task_add_hooks(struct queue *q, struct str payload, struct err *err) MUST_CHECK;
 
-/* Counts of the collections that this process has carried out since its start. */
+/* Counts of the garbage collections that this process has run since its start. */
 struct lake_gc_stats {
     uint64_t running; /* collections under way */
     uint64_t runs, failures;
-    uint64_t refused;                /* runs that ended because the files may be another lake's */
-    uint64_t bodies, nodes, uploads; /* files that were removed, uploads that were aborted */
-    uint64_t bytes;                  /* size of these files */
+    /* runs that ended with an error because the files may belong to another lake
+     * (docs/lake-keeping.md) */
+    uint64_t refused;
+    uint64_t bodies, nodes, uploads; /* removed files, removed node files, aborted uploads */
+    uint64_t bytes;                  /* size of the removed files */
 };
 
-/* The data that handlers of tasks work with; borrowed until the worker has stopped. */
+/* The data for the handlers of tasks. It must live until the queue's worker has stopped. */
 struct lake_tasks {
     struct lake *lake;
     struct lake_actions *actions;
@@ -51,18 +54,18 @@ struct lake_tasks {
 };
 void lake_tasks_init(struct lake_tasks *t, struct lake *l, struct lake_actions *actions);
 void lake_tasks_release(struct lake_tasks *t); /* {0} is fine */
-/* Copies the counts. Any thread may call this; {0} has counted nothing. */
+/* Copies the counts. Any thread may call this. For a struct that is {0} all counts are 0. */
 struct lake_gc_stats lake_tasks_gc_stats(struct lake_tasks *t);
 /* Appends the handlers, for struct room. */
 void lake_tasks_list(struct lake_tasks *t, room_tasks *out);
 
-/* A thread that adds the task of the to-delete list when it is due, and at each `lake.gc.every`
- * starts the garbage collection of all repositories that have rules, one after another
- * (lake_gc_round()). */
+/* The keeper: a thread that adds tasks which are due. It adds the task that removes the remains of
+ * deleted repositories. Every `lake.gc.every` it also starts the garbage collection of all
+ * repositories that have rules, one after another (lake_gc_round()). */
 struct lake_keeper {
     struct lake *lake;
     struct queue *queue;
-    uint64_t gc_every_ms; /* lake.gc.every; 0: there are no rounds */
+    uint64_t gc_every_ms; /* lake.gc.every in ms; 0: the keeper starts no collections */
     struct loop loop;
 };
 int lake_keeper_start(struct lake_keeper *k, struct lake *l, struct queue *q, uint64_t gc_every_ms,

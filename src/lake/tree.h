@@ -1,15 +1,17 @@
-/* Trees: immutable, sorted maps from paths to objects, made of node files that are named by their
- * content. docs/lake-trees.md has the file format, the rule of splitting and the invariants.
+/* Trees: immutable, sorted maps from paths to objects. They are made of node files that are named
+ * by their content. docs/lake-trees.md has the file format, the rule of splitting and the numbered
+ * invariants.
  *
- * A tree is named by the id of its root (the commit's metarange id), 64 hex digits; the empty tree
- * is the empty string. Equal records give an equal id, whatever the history (T2). Level 0 nodes are
- * leaves (ranges) and hold records; nodes above hold the ids of their children. Nodes of lakeFS
- * (RocksDB tables) are read where they lie.
+ * The name of a tree is the id of its root, 64 hex digits (lakeFS calls it the commit's metarange
+ * id). The name of the empty tree is the empty string. Equal records give an equal id, whatever the
+ * history (T2). Nodes of level 0 are leaves (lakeFS: ranges) and have records; nodes above have the
+ * ids of their children. Nodes that lakeFS has written (RocksDB tables) are read as they are.
  *
- * A struct tree_store is the place of one repository's nodes. Any thread may use it. Iterators
- * belong to one thread. Errors: ERR_CORRUPT (the text names the node, T7), ERR_NOT_FOUND (the tree
- * does not have the path; a node that is gone is ERR_CORRUPT), ERR_UNAVAILABLE and other errors of
- * the storage. */
+ * A struct tree_store is the place of one repository's nodes. Any thread may use it. An iterator
+ * belongs to one thread.
+ *
+ * Errors: ERR_CORRUPT (a node is missing or damaged; the text names it, T7), ERR_NOT_FOUND (the
+ * tree does not have the path), ERR_UNAVAILABLE and other errors of the storage. */
 #ifndef LAKE_TREE_H
 #define LAKE_TREE_H
 
@@ -20,7 +22,7 @@
 /* A record of a leaf. */
 struct tree_record {
     struct str key;
-    struct str identity; /* weir writes LAKE_IDENTITY_LEN bytes; any length is read */
+    struct str identity; /* weir writes LAKE_IDENTITY_LEN bytes; any length can be read */
     struct str data;     /* an encoded lake_entry */
 };
 
@@ -31,23 +33,23 @@ struct node_bytes {
     struct str id, bytes;
 };
 
-/* Reads and writes whole node files. lake/nodes.c implements it over buckets, and tests implement
- * it in memory. */
+/* Reads and writes whole node files. lake/nodes.c implements it by buckets, and tests implement it
+ * in memory. */
 struct node_place {
     /* Appends the file's bytes. ERR_NOT_FOUND: there is no such file. */
     int (*read)(void *ctx, struct str id, struct buf *out, struct err *err);
-    /* Writes the file durably. If the file exists already, it is written again, because a collector
-     * may be about to remove it (T4). */
+    /* Writes the file durably. An existing file is written again, because a collector may be about
+     * to remove it (T4). */
     int (*write)(void *ctx, struct str id, struct str bytes, struct err *err);
-    /* Writes several files as write() does, by one thread and with fewer syncs. After an error some
-     * of the files may have been written. NULL: files are written one by one, several at the same
-     * time. */
+    /* Writes several files as write() does, on one thread and with fewer syncs. After an error some
+     * of the files may have been written. NULL: write() is called for each file, by several threads
+     * at the same time. */
     int (*write_all)(void *ctx, const struct node_bytes *files, size_t count, struct err *err);
     void *ctx;
-    bool is_far; /* reads wait for another host, so whole node files are cached on disk too */
+    bool is_far; /* reads wait for another host, so node files are also cached on disk */
 };
 
-struct tree_cache; /* open nodes and decoded blocks of all repositories, bounded; shared */
+struct tree_cache; /* a bounded cache of open nodes and decoded blocks, for all repositories */
 struct tree_cache_options {
     size_t memory_bytes; /* lake.memory */
     /* folder in which nodes of remote storages are cached; NULL: they are not cached on disk */
@@ -66,27 +68,28 @@ void tree_cache_stats(struct tree_cache *c, struct tree_cache_stats *out);
 struct tree_store {
     struct tree_cache *cache; /* borrowed */
     struct node_place place;
-    /* Nodes are cached under this scope and their id; it is the repository's partition. */
+    /* The scope in which nodes are cached, which is the repository's partition. The cache finds a
+     * node by its scope and its id. */
     struct str scope;
-    /* The intended sizes of nodes, in bytes; 0: those of docs/lake-trees.md. Trees with other sizes
-     * have other ids. Tests use small sizes to make deep trees of few records. */
+    /* The target sizes of nodes, in bytes; 0: those of docs/lake-trees.md. Trees with other target
+     * sizes have other ids. Tests use small sizes to make deep trees of few records. */
     size_t leaf_bytes, index_bytes;
-    /* Readers of the tree never wait: they return ERR_AGAIN for a node that is not in memory. */
+    /* If set, reads of the tree never wait: they return ERR_AGAIN if a node is not in memory. */
     bool now;
 };
 
 /* --- reading --- */
 
-/* Finds the record of a path; its strings are in the arena. ERR_NOT_FOUND: the tree does not have
+/* Finds the record of a path. Its strings are in the arena. ERR_NOT_FOUND: the tree does not have
  * the path. */
 int tree_get(struct tree_store *t, struct arena *a, struct str root, struct str key,
              struct tree_record *out, struct err *err) MUST_CHECK;
 
 struct tree_stats {
-    uint64_t objects, bytes; /* number of records; sum of their raw sizes as the nodes count them */
-    unsigned height;         /* number of levels, with the leaves; 0: the empty tree */
+    uint64_t objects, bytes; /* number of records; sum of the sizes of their keys and values */
+    unsigned height;         /* number of levels, including the leaves; 0: the empty tree */
 };
-/* Fills the counts, for which only the root is read. */
+/* Fills the counts. Only the root is read. */
 int tree_stats(struct tree_store *t, struct str root, struct tree_stats *out,
                struct err *err) MUST_CHECK;
 
@@ -98,13 +101,13 @@ int tree_iter_open(struct tree_iter **out, struct tree_store *t, struct str root
 /* Gives the next record. ERR_END: there are no more. The strings are borrowed until the next call
  * on the iterator. */
 int tree_iter_next(struct tree_iter *it, struct tree_record *out, struct err *err) MUST_CHECK;
-/* the next record is the first at or after `key` */
+/* Moves the iterator: the next record is the first one at or after `key`. */
 void tree_iter_seek(struct tree_iter *it, struct str key);
 void tree_iter_close(struct tree_iter *it); /* NULL is fine */
 
-/* Calls `fn` for the root and every node below it, once for each id; leaves have level 0. `skip`
- * returns whether a node and the nodes below it are left out; it may be NULL. For collection and
- * diagnostics. */
+/* Calls `fn` for the root and every node below it, once for each id. Leaves have level 0. If `skip`
+ * returns true for a node, that node and the nodes below it are left out; `skip` may be NULL. Used
+ * by collections and by the diagnosis. */
 struct node_visit {
     struct str id;
     unsigned level;
@@ -118,8 +121,9 @@ int tree_walk(struct tree_store *t, struct str root,
 
 /* --- making --- */
 
-/* Gives changes in the order of their keys, each key once. A record without identity removes the
- * key. ERR_END: there are no more. The strings are borrowed until the next call. */
+/* A source of changes in the order of their keys, with each key at most once. A record without
+ * identity removes the key. ERR_END: there are no more changes. The strings are valid until the
+ * next call. */
 struct tree_changes {
     int (*next)(void *ctx, struct tree_record *out, struct err *err);
     void *ctx;
@@ -127,17 +131,18 @@ struct tree_changes {
 
 struct tree_result {
     char root[LAKE_ID_LEN + 1]; /* "" for the empty tree */
-    /* Numbers of records that tree_apply() has added, changed and removed. A record that is
-     * replaced by one with an equal identity is not counted (T9). After tree_merge() these are 0,
-     * because it takes over whole nodes without reading them; tree_diff() can find the changes. */
+    /* Numbers of records that tree_apply() has added, changed and removed. If a record is
+     * replaced by one with the same identity, that does not count (T9). After tree_merge() these
+     * numbers are 0, because it takes over whole nodes without reading them. tree_diff() can
+     * find the changes. */
     uint64_t added, changed, removed;
     uint64_t nodes; /* node files that were written */
 };
 
-/* Makes a tree that has the records of `base`, with the changes applied. Subtrees that no change
- * touches are taken over by id (T5). All nodes are durable when this returns (T3). Several nodes
- * are written at a time, on threads of low priority. If `o` is NULL, nodes are written on the
- * caller's thread. */
+/* Makes a tree that has the records of `base`, with the changes applied. A subtree that no change
+ * touches becomes part of the result by its id, without being read (T5). All nodes are durable when
+ * this returns (T3). Several nodes are written at the same time, on threads of low priority; if `o`
+ * is NULL, the caller's thread writes all nodes. */
 struct tree_write_options {
     unsigned writers; /* number of node files that are written at the same time; 0: 16 */
 };
@@ -155,8 +160,9 @@ struct tree_difference {
     struct tree_record left, right; /* empty where that side does not have the key */
 };
 
-/* Iterates the keys that differ between two trees, in their order: those added in `right`, removed
- * from `left`, or changed (another identity). Equal subtrees are skipped whole (T8). */
+/* Iterates the keys that differ between two trees, in their order. A key was added in `right`,
+ * removed from `left`, or changed (it has another identity). Equal subtrees are skipped as a whole
+ * (T8). */
 struct tree_diff;
 int tree_diff_open(struct tree_diff **out, struct tree_store *t, struct str left, struct str right,
                    struct str prefix, struct err *err) MUST_CHECK;
@@ -171,16 +177,17 @@ enum tree_strategy { TREE_NO_STRATEGY, TREE_SOURCE_WINS, TREE_DEST_WINS };
 struct tree_merge {
     struct str base, source, dest; /* ids of the three roots */
     enum tree_strategy strategy;
-    /* Chooses a side for one conflicting path; NULL, or TREE_NO_STRATEGY: `strategy` decides. */
+    /* Chooses a side for one conflicting path. If choose is NULL, or returns TREE_NO_STRATEGY,
+     * `strategy` decides. */
     enum tree_strategy (*choose)(void *ctx, struct str key);
     /* Called for each conflict that neither choose() nor `strategy` decides, in the order of
      * keys. */
     void (*conflict)(void *ctx, struct str key);
     void *ctx;
 };
-/* Merges the changes from `base` to `source` into `dest`, by the table of docs/lake-trees.md. Keys
- * and identities are compared. ERR_CONFLICT: there are undecided conflicts, which were passed to
- * conflict(), and there is no result. All nodes are durable when it returns 0 (T3). */
+/* Merges the changes from `base` to `source` into `dest`, by the table in docs/lake-trees.md. Keys
+ * and identities are compared. ERR_CONFLICT: some conflicts were not decided; they were passed to
+ * conflict(), and there is no result. All nodes are durable when this returns 0 (T3). */
 int tree_merge(struct tree_store *t, const struct tree_merge *m, const struct tree_write_options *o,
                struct tree_result *out, struct err *err) MUST_CHECK;
 

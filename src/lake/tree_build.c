@@ -1,5 +1,5 @@
-/* Building a tree: each level has one open node, which the rule of splitting ends. A node that ends
- * becomes a record of the level above. */
+/* Builds a tree. Each level has one open node, to which records are added until the rule of
+ * splitting (lake/split.h) ends it. A node that has ended becomes a record of the level above. */
 #include "lake/tree_build.h"
 
 #include "lake/split.h"
@@ -16,10 +16,10 @@ void tree_builder_init(struct tree_builder *b, struct tree_store *t,
 
 void tree_builder_release(struct tree_builder *b)
 {
-    tree_jobs_give_up(b); /* jobs are held here only if the builder was not finished */
+    tree_jobs_give_up(b); /* jobs are still held here only if the builder was not finished */
     int code = tree_jobs_wait(b, NULL);
 
-    (void)code; /* the caller that finished the builder got the error */
+    (void)code; /* tree_builder_finish() has already returned the error */
     for (unsigned level = 0; level <= NODE_LEVEL_MAX; level++)
         tree_job_drop(b->levels[level].open);
     tree_jobs_release(b);
@@ -36,8 +36,8 @@ static struct node_draft *build_draft(struct tree_builder *b, unsigned level)
     return &l->open->draft;
 }
 
-/* Lists in the job the existing nodes of this level that the new node may equal. An equal node is
- * not written again. */
+/* Lists in the job the existing nodes of this level to which the new node may be equal. A new node
+ * that equals one of them is not written. */
 static void build_known(const struct tree_builder *b, struct tree_job *j, unsigned level)
 {
     for (int i = 0; i < BUILD_SOURCES; i++)
@@ -47,8 +47,8 @@ static void build_known(const struct tree_builder *b, struct tree_job *j, unsign
 
 static int build_close(struct tree_builder *b, unsigned level, struct err *err);
 
-/* Ends the open node of the level if the rule of splitting says so. `weight` is the weight of the
- * node's last record. */
+/* Called after a record was added, whose weight is `weight`: ends the open node of the level if the
+ * rule of splitting says so. */
 static int build_added(struct tree_builder *b, unsigned level, size_t weight, struct err *err)
 {
     struct node_draft *d = &b->levels[level].open->draft;
@@ -58,8 +58,9 @@ static int build_added(struct tree_builder *b, unsigned level, size_t weight, st
     return split_after(d, weight) ? build_close(b, level, err) : 0;
 }
 
-/* Ends the open node of the level. The record in the level above is added first, because the job
- * may change the draft. The level above is ended last, because its job must come after this one. */
+/* Ends the open node of the level in three steps. First its record is added to the level above,
+ * because the job may change the draft. Then its job starts. Last, the node above may end, because
+ * the job of a parent must start after the jobs of its children. */
 static int build_close(struct tree_builder *b, unsigned level, struct err *err)
 {
     struct build_level *l = &b->levels[level];
@@ -90,13 +91,14 @@ bool tree_builder_can_take(const struct tree_builder *b, const struct tree_item 
 {
     unsigned level = item->level - 1; /* the level of the item's node */
 
-    /* A leaf of lakeFS is always taken over whole; an open leaf ends before it. */
+    /* A leaf that lakeFS has written is always taken over whole, and ends the open leaf before
+     * it. */
     if (item->child.foreign)
         return level == 0;
-    /* A tail is the last node of its level. It may have ended only because the tree has no more
-     * records, so it can be taken over only at the end. Above the leaves it must not be the only
-     * node of its level: it may have only one child, and then that child would have to be the
-     * root. */
+    /* A tail is the last node of its level. It may have ended only because the tree had no more
+     * records, so it can be taken over only as the last node of the result. Above the leaves, it
+     * also must not be the only node of its level: if it has a single child, that child has to be
+     * the root instead. */
     if (item->tail && (!is_last || (level > 0 && b->levels[level].nodes == 0)))
         return false;
     for (unsigned below = 0; below <= level; below++)
@@ -105,14 +107,14 @@ bool tree_builder_can_take(const struct tree_builder *b, const struct tree_item 
     return true;
 }
 
-/* Takes over an existing node. */
+/* Adds an existing node to the tree by its id. */
 static int build_take_node(struct tree_builder *b, const struct tree_item *item, struct err *err)
 {
     unsigned level = item->level - 1;
     struct build_level *l = &b->levels[level];
     int code = 0;
 
-    if (l->open) /* true only if the item is a leaf of lakeFS */
+    if (l->open) /* only a leaf of lakeFS may follow an open leaf */
         code = build_close(b, level, err);
     if (code)
         return code;
@@ -147,7 +149,7 @@ int tree_builder_take(struct tree_builder *b, struct tree_spine *s, bool is_last
 
 /* --- the root --- */
 
-/* Writes the open node of the level as the root; it is the only node there. */
+/* Writes the open node of the level as the root. It is the only node of that level. */
 static int build_root_open(struct tree_builder *b, unsigned level, struct node_id *id,
                            struct err *err)
 {
@@ -164,7 +166,7 @@ static int build_root_open(struct tree_builder *b, unsigned level, struct node_i
     return code;
 }
 
-/* Gives the id of the level's only node, which has already ended or was taken over. */
+/* Gives the id of the level's only node. That node has already ended, or was taken over by id. */
 static int build_root_closed(struct tree_builder *b, unsigned level, struct node_id *id,
                              struct err *err)
 {

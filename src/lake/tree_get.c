@@ -1,7 +1,7 @@
-/* Looks up one path: reads one block of one node at each level. */
+/* Looks up one path. It reads one block of one node on each level. */
 #include "lake/tree_spine.h"
 
-/* Moves the cursor from a record of a node above the leaves to the child. */
+/* The cursor is at a record of a node above the leaves: opens the child that the record names. */
 static int get_descend(struct node_cursor *c, struct str key, struct err *err)
 {
     unsigned level = c->node->level;
@@ -20,7 +20,7 @@ static int get_descend(struct node_cursor *c, struct str key, struct err *err)
     return 0;
 }
 
-/* Moves the cursor to the record of the key. */
+/* Moves the cursor from the root down to the record of the key. */
 static int get_find(struct node_cursor *c, struct str key, struct err *err)
 {
     int code = node_cursor_seek(c, key, err);

@@ -3,8 +3,8 @@
 
 struct tree_iter {
     struct tree_spine spine;
-    /* the spine is at the record that next() will return; otherwise it is at the last returned
-     * record */
+    /* true: the spine is at the record that next() will return; false: it is at the record that
+     * next() returned last */
     bool moved;
     int code; /* the error that ended the iteration */
     struct err err;

@@ -1,18 +1,18 @@
-/* Jobs: each makes one node file from a draft and writes it. Jobs start in the order in which they
- * are made, and a parent's job is made after the jobs of its children. So a job waits only for jobs
- * that have already started, and the oldest running job never waits.
+/* Jobs: each job makes one node file from a draft, and writes it. Jobs start in the order in which
+ * they are made, and a parent's job is made after the jobs of its children. So a job waits only for
+ * jobs that started before it, and the oldest running job never waits.
  *
- * The first jobs of a builder make their files on the caller's thread, because handing a file of a
- * small commit to another thread costs more than making it. If the place can write several files in
- * one call, these files are held until the tree is complete, and then written in one call. The pool
- * writes them if the builder makes more nodes. */
+ * The first jobs of a builder make their files on the caller's thread, because handing a small node
+ * to another thread costs more than encoding it. If the place can write several files in one call,
+ * these jobs are held until the tree is complete, and their files are then written in one call. If
+ * the builder makes more nodes, the pool of threads writes them instead. */
 #include "lake/tree_build.h"
 
 #include "lake/split.h"
 
 enum {
     JOBS_DEFAULT = 16,
-    JOB_MEMORY = 512 << 10, /* a job with larger bufs is not kept for the next builder */
+    JOB_MEMORY = 512 << 10, /* most memory of a job that is kept for the next builder, in bytes */
 };
 
 static unsigned jobs_max(const struct tree_builder *b)
@@ -67,7 +67,8 @@ void tree_job_drop(struct tree_job *j)
     tree_job_free(j);
 }
 
-/* Puts the children's ids into the draft. Returns the builder's error. */
+/* Waits for the ids of the children, and stores them in the draft. Returns the builder's error, if
+ * there is one. */
 static int job_resolve(struct tree_job *j)
 {
     struct tree_builder *b = j->builder;
@@ -100,7 +101,7 @@ static void job_keep_promise(struct tree_job *j)
     mutex_lock(&b->lock);
     j->promise->id = j->encoder.id;
     j->promise->kept = true;
-    j->promise = NULL; /* the parent's job owns it now, and may free it */
+    j->promise = NULL; /* from now on the parent's job may free it */
     cond_broadcast(&b->changed);
     mutex_unlock(&b->lock);
 }
@@ -117,7 +118,7 @@ static int job_write(struct tree_job *j, struct err *err)
     return code;
 }
 
-/* Encodes the node as a file, and gives the file's id to the parent's job. */
+/* Makes the node's file, and tells the node's id to the parent's job. */
 static int job_encode(struct tree_job *j, struct err *err)
 {
     int code = job_resolve(j);
@@ -141,8 +142,8 @@ static void job_end(struct tree_job *j, int code, const struct err *err, bool wr
     }
     b->written += written;
     list_push(code ? &b->failed : &b->idle, &j->idle);
-    /* Other threads may wait for an error, for the end of all jobs, or until a further job may run.
-     * So they are woken only if one of these has happened. */
+    /* Other threads wait for an error, for the end of all jobs, or until they may start another
+     * job. They are woken only if one of these has happened. */
     bool matters = code || b->running == 1 || b->running >= jobs_max(b);
     b->running--;
     if (matters)
@@ -161,7 +162,7 @@ static void job_run(struct tree_job *j)
         written = code == 0;
     }
     if (code == 0)
-        /* The ids of all children are known, so nobody needs the promises any more. */
+        /* This job knows the ids of all children, so their promises are not needed any more. */
         job_free_promises(j);
     job_end(j, code, &err, written);
 }
@@ -198,7 +199,7 @@ static void job_submit(struct tree_job *j)
         job_run(j);
 }
 
-/* Gives the held jobs to the pool. */
+/* Hands the held jobs to the pool of threads. */
 static void jobs_unhold(struct tree_builder *b)
 {
     for (unsigned i = 0; i < b->held_count; i++) {
@@ -211,7 +212,7 @@ static void jobs_unhold(struct tree_builder *b)
 int tree_job_start(struct tree_job *j, bool is_last, struct err *err)
 {
     struct tree_builder *b = j->builder;
-    /* If the encoding fails, job_run() repeats it and reports the error. */
+    /* If encoding fails here, job_run() encodes again and reports the error. */
     struct err ignored = {0};
     bool is_early = b->started++ < BUILD_HELD;
 
@@ -248,7 +249,7 @@ static int held_write(struct tree_builder *b, struct err *err)
     return code;
 }
 
-/* Ends the held jobs. `code` 0: their files were written. */
+/* Ends the held jobs. `code` 0: their files were written. Otherwise it is their error. */
 static void held_end(struct tree_builder *b, int code, const struct err *err)
 {
     for (unsigned i = 0; i < b->held_count; i++) {

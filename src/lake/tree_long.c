@@ -1,8 +1,8 @@
 /* Runs long work on trees at low priority. */
 #include "lake/tree_build.h"
 
-/* Number of steps on the caller's own thread: some ten milliseconds. A commit of few changes ends
- * within them, and needs no other thread. */
+/* Most steps that run on the caller's own thread; they take some ten milliseconds. A commit of few
+ * changes needs fewer steps, and so no other thread. */
 enum { STEPS_HERE = 10000 };
 
 struct long_work {

@@ -1,7 +1,7 @@
 /* Moves spines, which are positions in trees. */
 #include "lake/tree_spine.h"
 
-/* Returns the cursor that is at the spine's item, in the lowest node that the spine has entered. */
+/* Returns the cursor of the lowest node that the spine has entered. It is at the spine's item. */
 static struct node_cursor *spine_cursor(const struct tree_spine *s)
 {
     return s->levels[s->item.level];
@@ -15,7 +15,7 @@ static bool spine_is_tail(const struct tree_spine *s)
     return true;
 }
 
-/* Reads the item at the cursors' position. */
+/* Reads the item at the position of the cursor. */
 static int spine_read(struct tree_spine *s, struct err *err)
 {
     const struct node_cursor *c = spine_cursor(s);
@@ -38,7 +38,7 @@ static int spine_read(struct tree_spine *s, struct err *err)
     return 0;
 }
 
-/* Opens the node at `level`. */
+/* Opens a node as the one that the spine has entered at `level`. */
 static int spine_open_level(struct tree_spine *s, unsigned level, const struct node_id *id,
                             struct err *err)
 {
@@ -53,8 +53,8 @@ static int spine_open_level(struct tree_spine *s, unsigned level, const struct n
     return 0;
 }
 
-/* Opens the root. The root's level is known only after it was opened, so its cursor is opened first
- * and then stored at that level. */
+/* Opens the root. Its level is not known before, so its cursor is opened first and then stored at
+ * that level. */
 static int spine_open_root(struct tree_spine *s, const struct node_id *id, struct err *err)
 {
     struct node_cursor *root = xzalloc(sizeof(*root));
@@ -100,7 +100,7 @@ void tree_spine_close(struct tree_spine *s)
     *s = (struct tree_spine){.end = true};
 }
 
-/* Moves to the next child of a node. The keys of the child must be greater than those of the child
+/* Moves to the next child of a node, and checks that its keys are greater than those of the child
  * before it. */
 static int spine_next_child(struct tree_spine *s, struct err *err)
 {
@@ -145,8 +145,8 @@ int tree_spine_next(struct tree_spine *s, struct err *err)
     return code;
 }
 
-/* Opens the node at the spine's position. Its level and its keys must be those in the parent's
- * record; so keys ascend through a whole tree. */
+/* Opens the node at the spine's position, and checks that it has the level that its parent's record
+ * says. */
 static int spine_down(struct tree_spine *s, struct err *err)
 {
     unsigned level = s->item.level - 1;
@@ -161,7 +161,7 @@ static int spine_down(struct tree_spine *s, struct err *err)
 
 int tree_spine_enter(struct tree_spine *s, struct err *err)
 {
-    struct str min = s->item.min; /* stays valid: the parent's cursor does not move */
+    struct str min = s->item.min; /* still valid below, because the parent's cursor does not move */
     struct node_id id = s->item.child.id;
     int code = spine_down(s, err);
 
@@ -176,8 +176,8 @@ int tree_spine_enter(struct tree_spine *s, struct err *err)
     return code;
 }
 
-/* Enters the node and moves to its first item at or after `key`. The node's smallest key is less
- * than `key`, and its greatest key is not. */
+/* Enters the node and moves to its first item at or after `key`. The caller has checked that the
+ * node's smallest key is less than `key`, and that its greatest key is not. */
 static int spine_enter_at(struct tree_spine *s, struct str key, struct err *err)
 {
     struct node_id id = s->item.child.id;

@@ -8,7 +8,7 @@ struct walk {
     void *ctx;
 };
 
-/* Adds up the counts in the root's records. */
+/* Adds up the counts that the root's records have. */
 static int walk_root(struct tree_store *t, const struct node_id *id, struct tree_stats *out,
                      bool *foreign, struct err *err)
 {
@@ -45,7 +45,7 @@ int tree_stats(struct tree_store *t, struct str root, struct tree_stats *out, st
     return code ? code : walk_root(t, &id, out, &foreign, err);
 }
 
-/* Visits the node at the spine's position. *enter: the nodes below it must be visited too. */
+/* Visits the node at the spine's position. *enter: the nodes below it are to be visited, too. */
 static int walk_visit(struct walk *w, const struct node_visit *v, bool *enter, struct err *err)
 {
     *enter = false;

@@ -1,4 +1,4 @@
-/* Changes of the lake that one atomic write makes. */
+/* Collects changes of the lake's rows, and makes them in one atomic write. */
 #include "lake/keep.h"
 #include "lake/lake_int.h"
 
@@ -9,7 +9,8 @@ void lake_tx_init(struct lake_tx *tx, struct arena *a)
     *tx = (struct lake_tx){.arena = a};
 }
 
-/* Makes room for one more change; NULL: the list has failed. */
+/* Returns a new place in the list of changes. NULL: there is no memory, or there are too many
+ * changes; then the write will fail. */
 static struct kv_change *tx_add(struct lake_tx *tx)
 {
     if (tx->count == KV_CHANGES_MAX)
@@ -161,7 +162,7 @@ int lake_tx_write_get(struct lake *l, struct lake_tx *tx, const struct kv_name *
 }
 
 /* Tries once to put the ref. ERR_AGAIN: the repository's record or the state of the collector has
- * changed, and the caller tries again. */
+ * changed; the caller tries again. */
 static int put_ref_try(struct lake *l, struct arena *a, const struct lake_repo *r,
                        struct kv_name name, struct str record, struct str commit_id,
                        struct err *err)

@@ -1,4 +1,4 @@
-/* Begins, fills, finishes and aborts uploads in parts. */
+/* Begins, fills and aborts uploads in parts. */
 #include "lake/upload.h"
 
 #include "lake/address.h"
@@ -8,14 +8,14 @@
 #include "base/clock.h"
 #include "base/ids.h"
 
-/* An operation on an upload: its record, and the place of its parts. */
+/* An operation on an upload: the record of the upload, and the place where its parts are stored. */
 struct upload_work {
     struct lake_bucket *b;
     struct arena *a;
     const struct upload_info *upload;
     struct lake_upload record;
     struct object_place place;
-    struct upload_info data; /* the upload in the namespace's bucket */
+    struct upload_info data; /* names the upload in the namespace's bucket */
 };
 
 static int work_open_place(struct upload_work *w, enum place_use use, struct err *err)
@@ -27,7 +27,8 @@ static int work_open_place(struct upload_work *w, enum place_use use, struct err
     return code;
 }
 
-/* Reads the record of an upload that is not finished, and opens the place of its parts. */
+/* Reads the record of an upload that is not finished, and opens the place where its parts are
+ * stored. */
 static int work_open(struct upload_work *w, struct bucket *b, struct arena *a,
                      const struct upload_info *upload, enum place_use use, struct err *err)
 {
@@ -59,7 +60,8 @@ static int upload_begin_data(struct upload_work *w, const struct object_meta *me
     return object_place_end(&w->place, code, err);
 }
 
-/* Aborts the upload in the namespace's bucket. A missing upload counts as aborted. */
+/* Aborts the upload in the namespace's bucket. If there is no such upload there, that counts as
+ * success. */
 static int upload_abort_data(struct upload_work *w, struct err *err)
 {
     int code = work_open_place(w, PLACE_READ, err);
@@ -109,7 +111,9 @@ int lake_upload_begin(struct bucket *bucket, struct arena *a, struct str key,
     *id = arena_str(a, str_z(text));
     w.record.name = lake_upload_name(b, a, key, *id);
     code = lake_upload_write(&w.record, b, a, true, err);
-    if (code < 0) { /* no client knows the upload; if this fails, its parts are collected later */
+    /* No client knows the upload, so it is aborted. If that fails, its parts are collected
+     * later. */
+    if (code < 0) {
         struct err late = {0};
         (void)!upload_abort_data(&w, &late);
     }
@@ -139,7 +143,7 @@ int lake_upload_part(struct bucket *b, struct arena *a, const struct upload_info
     return object_place_end(&w.place, code, err);
 }
 
-/* Copies a range of an object on the storage of the parts. */
+/* Copies a range of an object that is on the same storage as the parts. */
 static int part_copy_data(struct upload_work *w, uint32_t number, struct bucket *from,
                           const struct object_info *source, const struct object_range *range,
                           struct upload_part *out, struct err *err)
@@ -151,7 +155,7 @@ static int part_copy_data(struct upload_work *w, uint32_t number, struct bucket 
     return data->ops->upload_part_copy(data, w->a, &w->data, number, from, source, range, out, err);
 }
 
-/* As part_copy_data(), for an object of a repository. */
+/* As part_copy_data(), but the source is an object of a repository. */
 static int part_copy_entry(struct upload_work *w, uint32_t number, struct lake_bucket *from,
                            const struct object_info *source, const struct object_range *range,
                            struct upload_part *out, struct err *err)

@@ -1,10 +1,10 @@
-/* Uploads in parts to the lake's buckets.
+/* Uploads in parts to the lake's buckets (repositories as S3 buckets).
  *
  * An upload to the lake consists of an upload to the namespace's bucket, at a new address, and a
- * record in the repository's partition: uploads/<ref>/<path> NUL <id>. Parts go directly to the
- * namespace's bucket. To finish the upload, weir first finishes the upload to the namespace's
- * bucket, then stages the entry. The record of a finished upload is kept for a day, so that
- * finishing again gives the same answer. */
+ * record in the repository's partition: uploads/<ref>/<path> NUL <id>. Clients send parts, and weir
+ * passes them to the upload in the namespace's bucket. To finish the upload, weir first finishes
+ * that upload, then stages the entry. The record of a finished upload is kept for a day, so that a
+ * client that finishes again gets the same answer. */
 #ifndef LAKE_UPLOAD_H
 #define LAKE_UPLOAD_H
 
@@ -14,16 +14,16 @@ enum { LAKE_UPLOAD_KEPT_MS = MS_PER_DAY };
 
 /* The record of an upload. */
 struct lake_upload {
-    struct str address, data_id; /* address of the parts, and the id of the upload there */
-    struct str entry;            /* the encoded lake_entry of the future object */
+    struct str address, data_id; /* where the parts are stored, and the id of the upload there */
+    struct str entry;            /* the encoded lake_entry of the object to be made */
     struct str initiator;
     int64_t started_ms;
     int64_t finished_ms; /* 0: the upload is not finished */
-    /* The answer of a finished upload, and a digest of its parts. */
+    /* The answer that the client got when the upload was finished, and a digest of the parts. */
     struct str etag, parts;
     uint64_t size;
     int64_t modified_ms;
-    /* These are not in the record. */
+    /* Not in the record: the name of its row, and the row as it was read. */
     struct kv_name name;
     struct str stamp;
 };
@@ -33,7 +33,7 @@ struct lake_upload {
 /* Returns the name of an upload's row. */
 struct kv_name lake_upload_name(struct lake_bucket *b, struct arena *a, struct str key,
                                 struct str id);
-/* Splits "<key> NUL <id>", the row's name without its kind. */
+/* Splits the part of the row's name after "uploads/": "<key> NUL <id>". */
 bool lake_upload_split(struct str name, struct str *key, struct str *id);
 /* Appends the encoded record. */
 void lake_upload_encode(struct buf *out, const struct lake_upload *u);
@@ -42,10 +42,10 @@ int lake_upload_decode(struct lake_upload *out, struct str in, struct err *err) 
 /* Reads the record. ERR_NOT_FOUND: there is no such upload. */
 int lake_upload_read(struct lake_upload *out, struct lake_bucket *b, struct arena *a,
                      const struct upload_info *upload, struct err *err) MUST_CHECK;
-/* Puts the record: as a new row, or in place of the row that was read. */
+/* Puts the record as a new row (is_new), or replaces the row that was read. */
 int lake_upload_write(struct lake_upload *u, struct lake_bucket *b, struct arena *a, bool is_new,
                       struct err *err) MUST_CHECK;
-/* Fills the info that S3 shows. */
+/* Fills the description of the upload that S3 clients get. */
 int lake_upload_info(const struct lake_upload *u, struct arena *a, struct str key, struct str id,
                      struct upload_info *out, struct err *err) MUST_CHECK;
 
@@ -70,7 +70,7 @@ int lake_upload_list(struct bucket *b, struct arena *a, const struct list_option
                      struct upload_list *out, struct err *err);
 
 /* Removes the records of all uploads that were finished more than a day ago. A failure is only
- * logged; the next sweep tries again. */
+ * logged; the next call of this function tries again. */
 void lake_uploads_sweep(struct lake_space *s);
 
 #endif

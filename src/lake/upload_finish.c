@@ -1,6 +1,7 @@
-/* Finishes an upload in parts: first the upload in the namespace's bucket is finished, then the
- * entry is staged, then the record of the upload is set to finished. After a crash in between,
- * finishing again goes on, because the namespace's bucket gives the same answer again. */
+/* Finishes an upload in parts, in three steps: finishes the upload in the namespace's bucket,
+ * stages the entry, and marks the record of the upload as finished. If weir stops between two
+ * steps, the client finishes again, and the steps are repeated; the namespace's bucket gives the
+ * same answer again. */
 #include "lake/upload.h"
 
 #include "lake/body.h"
@@ -14,23 +15,24 @@ struct finish {
     struct lake_bucket *b;
     struct arena *a;
     const struct upload_info *upload;
-    struct upload_part *parts; /* their ETags have no quotes */
+    struct upload_part *parts; /* the parts that the client names; ETags without quotes */
     size_t count;
     const struct put_options *o;
     struct lake_at at;
     struct lake_upload record;
     struct str digest; /* digest of the parts */
-    bool is_repeated;  /* the parts are gone: an earlier try made a body from them */
+    /* there are no parts any more, because an earlier try has made a body from them */
+    bool is_repeated;
     struct lake_entry entry;
 };
 
-/* Returns the ETag without quotes, which clients may leave out. */
+/* Returns the ETag without its quotes. (Clients may leave the quotes out.) */
 static struct str finish_bare_etag(struct str etag)
 {
     return etag.len >= 2 && etag.p[0] == '"' ? str_n(etag.p + 1, etag.len - 2) : etag;
 }
 
-/* Copies the parts in the form that storages accept. */
+/* Copies the client's list of parts into the form that storages expect. */
 static int finish_take_parts(struct finish *f, const struct upload_part *parts, size_t count,
                              struct err *err)
 {
@@ -57,7 +59,8 @@ static struct str finish_digest(struct finish *f)
     return arena_hex(f->a, value.bytes, value.len);
 }
 
-/* Answers for an upload that is already finished. */
+/* Answers a client that finishes an upload again: gives the stored answer, if the parts are the
+ * same. */
 static int finish_answer_again(struct finish *f, struct put_result *out, struct err *err)
 {
     const struct lake_upload *u = &f->record;
@@ -68,9 +71,9 @@ static int finish_answer_again(struct finish *f, struct put_result *out, struct 
     return 0;
 }
 
-/* Judges the conditions before the parts become a body. They are judged again with the write. If
- * the entry already has the upload's address, an earlier try staged it, and the conditions allowed
- * that. */
+/* Checks the client's conditions before the parts become a body. They are checked again when the
+ * entry is written. If the entry already has the upload's address, an earlier try has staged it, so
+ * the conditions held then. */
 static int finish_judge(struct finish *f, struct err *err)
 {
     struct condition_state state = {0};
@@ -91,7 +94,8 @@ static int finish_judge(struct finish *f, struct err *err)
 
 /* --- the upload in the namespace's bucket --- */
 
-/* Adds the sizes of the listed parts to the entry. Both lists are in the order of numbers. */
+/* Adds to the entry the sizes of those listed parts that the client names. Both lists are in the
+ * order of part numbers. */
 static void finish_take_sizes(struct finish *f, const struct part_list *page)
 {
     for (size_t i = 0; i < page->count && f->entry.part_count < f->count; i++)
@@ -99,8 +103,8 @@ static void finish_take_sizes(struct finish *f, const struct part_list *page)
             f->entry.part_sizes[f->entry.part_count++] = page->parts[i].size;
 }
 
-/* Reads the sizes of the parts. After an earlier try has joined the parts, their sizes are no
- * longer known. */
+/* Reads the sizes of the parts. If an earlier try has joined the parts, their sizes are no longer
+ * known (f->is_repeated). */
 static int finish_read_sizes(struct finish *f, struct object_place *p,
                              const struct upload_info *data, struct err *err)
 {
@@ -123,8 +127,8 @@ static int finish_read_sizes(struct finish *f, struct object_place *p,
     return f->is_repeated ? 0 : code;
 }
 
-/* Fills size and ETag from the object at the upload's address, if the storage did not return them.
- * ERR_NOT_FOUND: there is no object, so the upload was not finished. */
+/* Reads size and ETag from the object at the upload's address. ERR_NOT_FOUND: there is no object,
+ * so the upload is not finished. */
 static int finish_look(struct finish *f, struct object_place *p, struct err *err)
 {
     struct get_result head = {0};
@@ -135,9 +139,10 @@ static int finish_look(struct finish *f, struct object_place *p, struct err *err
     return code;
 }
 
-/* Finishes the upload. No other request puts an object at its address, so an object there is the
- * upload's, finished by an earlier try. If the storage says that the upload is already finished, it
- * may only remember an earlier answer, so this function checks that the object exists. */
+/* Finishes the upload in the namespace's bucket. An object at its address can only be that of this
+ * upload, finished by an earlier try, because no other request puts an object there. If the storage
+ * says that the upload is finished already, it may only remember an old answer. So this function
+ * then checks that the object exists. */
 static int finish_in_bucket(struct finish *f, struct object_place *p,
                             const struct upload_info *data, struct err *err)
 {
@@ -189,7 +194,8 @@ static int finish_make_entry(struct finish *f, struct err *err)
     return code;
 }
 
-/* Stores the answer for a day. If this fails, finishing again repeats all steps. */
+/* Stores the answer in the record. If that fails, a client that finishes again makes all steps
+ * repeat. */
 static void finish_record(struct finish *f, const struct put_result *put)
 {
     struct err err = {0};
@@ -206,8 +212,8 @@ static void finish_record(struct finish *f, const struct put_result *put)
                  log_z("error", err.text));
 }
 
-/* Stages the entry. If the entry is refused, the body is not removed: another call may have
- * finished the same upload, and this upload can be finished again without the condition. The record
+/* Stages the entry. If the entry is refused, the body stays: another call may have finished the
+ * same upload, or the client may finish it again without the condition. The upload's record
  * protects the body from collection. */
 static int finish_all(struct finish *f, struct put_result *out, struct err *err)
 {

@@ -10,8 +10,8 @@ struct uploads_walk {
     struct lake_bucket *b;
     struct arena *a;
     const struct list_options *o;
-    /* the beginning of row names that S3's keys do not have: "<ref>/" in a ref's bucket, else
-     * empty */
+    /* "<ref>/" if the bucket is one ref of a repository, otherwise empty. Names of rows have this
+     * beginning, but keys of S3 clients do not. */
     struct str start;
     struct kv_scan *scan;
     struct upload_list *out;
@@ -22,7 +22,7 @@ static size_t uploads_limit(const struct list_options *o)
     return size_min(o->limit, OBJECT_LIST_MAX);
 }
 
-/* Returns the name of rows that begin with S3's key `key`. */
+/* Returns the beginning of the names of rows whose S3 key begins with `key`. */
 static struct str uploads_row(struct uploads_walk *w, struct str key)
 {
     struct str whole = arena_fmt(w->a, STR_FMT STR_FMT, STR_ARG(w->start), STR_ARG(key));
@@ -30,7 +30,8 @@ static struct str uploads_row(struct uploads_walk *w, struct str key)
     return lake_key_in(w->a, w->b->repo.partition, UPLOADS, whole).key;
 }
 
-/* Returns the common prefix into which a key is folded; empty: there is none. */
+/* Returns the common prefix that a listing shows instead of the key; empty: it shows the key
+ * itself. */
 static struct str uploads_common(const struct list_options *o, struct str key)
 {
     ptrdiff_t at = o->delimiter.len ? str_find(str_skip(key, o->prefix.len), o->delimiter) : -1;
@@ -38,8 +39,9 @@ static struct str uploads_common(const struct list_options *o, struct str key)
     return at < 0 ? STR_EMPTY : str_head(key, o->prefix.len + (size_t)at + o->delimiter.len);
 }
 
-/* Moves the scan to the first row after the marker `after`. The marker is one upload of a key, a
- * key with all its uploads, or a common prefix with all its keys. */
+/* Moves the scan to the first row after the marker with which the page before ended. The marker is
+ * one upload of a key; or a key, which stands for all its uploads; or a common prefix, which stands
+ * for all its keys. */
 static void uploads_walk_start(struct uploads_walk *w)
 {
     const struct list_options *o = w->o;
@@ -49,12 +51,13 @@ static void uploads_walk_start(struct uploads_walk *w)
         return;
     if (o->after_version.len) {
         struct kv_name name = lake_upload_name(w->b, w->a, o->after, o->after_version);
-        row = str_n(name.key.p, name.key.len + 1); /* lake_key_in() has put a NUL after the key */
+        /* The row begins after the NUL that lake_key_in() has put behind the key. */
+        row = str_n(name.key.p, name.key.len + 1);
     } else {
         bool folded =
             str_starts(o->after, o->prefix) && str_eq(uploads_common(o, o->after), o->after);
         row = uploads_row(w, o->after);
-        if (!folded) /* a row's name is the key, a NUL and the upload's id */
+        if (!folded) /* rows of a key are named "<key> NUL <id>" */
             row = arena_fmt(w->a, STR_FMT "\x01", STR_ARG(row));
         else if (!layers_behind(w->a, row, &row))
             return;
@@ -85,7 +88,7 @@ static void uploads_add_prefix(struct uploads_walk *w, struct str prefix)
         kv_scan_seek(w->scan, behind);
 }
 
-/* Finds the next upload that is not finished. */
+/* Finds the next upload that is not finished yet. */
 static int uploads_next(struct uploads_walk *w, struct str *key, struct str *id,
                         struct lake_upload *u, struct err *err)
 {

@@ -101,7 +101,8 @@ int lake_upload_info(const struct lake_upload *u, struct arena *a, struct str ke
         code = lake_entry_info(&entry, a, key, false, &info, err);
     if (code < 0)
         return code;
-    /* An upload has the type and kind of the checksum that its object will get, without a value. */
+    /* The record has only the type and the kind of the checksum that the object will get. Its value
+     * is known when the upload is finished. */
     if (entry.checksum_type <= CHECKSUM_COMPOSITE && entry.checksum_kind < DIGEST_KINDS)
         info.meta.checksum =
             (struct object_checksum){.type = (enum checksum_type)entry.checksum_type,
