@@ -206,8 +206,8 @@ int kv_remove(struct kv *kv, struct kv_name name, struct err *err) MUST_CHECK;
 
 /* Removes every row of a partition. The drop is not atomic, so use it only for a partition that no
  * row refers to any more, and that nobody writes to. Views with KV_MOMENTS still show the rows. The
- * drop is durable only when a later write has returned. So if a row reminds the caller of the drop,
- * the caller removes that row after this call. */
+ * drop is durable only when a later write has returned. If the caller has a row that says that the
+ * partition must be dropped, it removes that row after this call. */
 int kv_drop(struct kv *kv, struct str partition, struct err *err) MUST_CHECK;
 
 /* --- opening --- */

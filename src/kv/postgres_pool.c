@@ -63,8 +63,8 @@ static int link_open(struct pg_link **out, const struct pg_pool *pool, uint64_t 
     return code;
 }
 
-/* Whether an idle connection can still be used. A server sends nothing on an idle connection,
- * except that it closes the connection. */
+/* Whether an idle connection can still be used. Reading from it shows whether the server has closed
+ * it. */
 static bool link_is_alive(struct pg_link *link)
 {
     return PQconsumeInput(link->conn) && PQstatus(link->conn) == CONNECTION_OK;

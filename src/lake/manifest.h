@@ -1,6 +1,7 @@
-/* The manifest of a dump of refs (docs/lake-moving.md): the file `_lakefs/refs_manifest.json` in a
- * namespace. It has the ids of the three trees of the dump (of commits, tags and branches), in
- * lakeFS's form. lake/dump.h has lake_manifest_read(). For the files of src/lake/ alone. */
+/* The manifest of a dump of refs (docs/lake-moving.md): the file `_lakefs/refs_manifest.json` in
+ * a namespace. It has the ids of the three trees of the dump (of commits, tags and branches), in
+ * lakeFS's form. lake/dump.h has lake_manifest_read(). Only the files of src/lake/ use this
+ * header. */
 #ifndef LAKE_MANIFEST_H
 #define LAKE_MANIFEST_H
 

@@ -1,4 +1,5 @@
-/* The merge bases of two commits, and the one tree that a merge uses as its base.
+/* The merge bases of two commits, and the one tree that a merge uses as its base. Only the files of
+ * src/lake/ use this header.
  *
  * A merge base is a common ancestor of both commits that is not an ancestor of another common
  * ancestor. Two branches that were merged into each other crosswise have several merge bases:
@@ -10,8 +11,7 @@
  *        Q───R1        back. So the last change of the left side would be lost.
  *
  * So the merge bases are merged with each other first, over their own merge bases. The result is
- * the base of the merge (docs/lake-trees.md, "Several merge bases"). For the files of src/lake/
- * alone. */
+ * the base of the merge (docs/lake-trees.md, "Several merge bases"). */
 #ifndef LAKE_MERGE_BASE_H
 #define LAKE_MERGE_BASE_H
 

@@ -6,7 +6,7 @@
 
 #include "base/ids.h"
 
-/* --- telling --- */
+/* --- reports --- */
 
 static void migrate_tell(struct migrate_repo *m, enum lake_migrate_state state)
 {

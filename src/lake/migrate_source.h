@@ -1,6 +1,6 @@
 /* Reads the database of an old lakeFS, which kept its records in tables of PostgreSQL. It is read
  * in one read-only transaction: all reads see one moment, and the source cannot be changed (D6).
- * For the files migrate*.c alone. A source belongs to one thread. */
+ * Only the files migrate*.c use this header. A source belongs to one thread. */
 #ifndef LAKE_MIGRATE_SOURCE_H
 #define LAKE_MIGRATE_SOURCE_H
 

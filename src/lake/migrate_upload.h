@@ -1,4 +1,5 @@
-/* The table gateway_multiparts of an old lakeFS. For the files migrate*.c alone. */
+/* Copies the table gateway_multiparts of an old lakeFS. Only the files migrate*.c use this
+ * header. */
 #ifndef LAKE_MIGRATE_UPLOAD_H
 #define LAKE_MIGRATE_UPLOAD_H
 

@@ -1,7 +1,7 @@
 /* Finds the repository to which a place in a bucket belongs. The files below `data/` and `_lakefs/`
  * of a namespace belong to its repository: its garbage collections remove all of them that the
  * repository's own refs do not need. So no other repository may refer to these files, and no two
- * namespaces may overlap. For the files of src/lake/ alone. */
+ * namespaces may overlap. Only the files of src/lake/ use this header. */
 #ifndef LAKE_OVERLAP_H
 #define LAKE_OVERLAP_H
 

@@ -1,6 +1,6 @@
 /* Reads paths of a branch or a commit. Opens a *moment*: the state of a branch that a reader sees.
  * A branch has its newest changes in a staging token, older changes in sealed tokens, and the rest
- * in the tree of its head commit (docs/lake.md). For the files of src/lake/ alone. */
+ * in the tree of its head commit (docs/lake.md). Only the files of src/lake/ use this header. */
 #ifndef LAKE_READ_H
 #define LAKE_READ_H
 

@@ -257,8 +257,8 @@ static uint64_t space_generation(struct storage *storage, struct str bucket)
 {
     struct lake_space *s = space_of_storage(storage);
 
-    /* If other processes can change a bucket's documents, this process does not know when they
-     * do. */
+    /* If other processes can change a bucket's documents, this process cannot know whether they
+     * have changed. 0 says so to the gateway. */
     return s->lake->kv->can & KV_ALONE ? generation_get(&s->generations, bucket) : 0;
 }
 

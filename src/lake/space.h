@@ -30,7 +30,7 @@ struct lake_space_options {
  * answer, the opening succeeds, and the names are loaded later. */
 int lake_space_open(struct lake_space **out, const struct lake_space_options *o,
                     struct err *err) MUST_CHECK;
-/* No bucket of the space may be open. NULL is fine. */
+/* Closes the space. No bucket of the space may be open. NULL is fine. */
 void lake_space_close(struct lake_space *s);
 
 /* Returns the argument for routes_add_space(). It is valid until the space is closed. */

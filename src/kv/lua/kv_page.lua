@@ -1,5 +1,5 @@
--- A page of a partition (docs/kv.md). ARGV: partition; start and end, as ZRANGEBYLEX takes them; how many rows and about how many bytes at
--- most. Answers 1 when the page has the last row of the range, else 0; then keys and values in turns.
+-- Reads a page of a partition (docs/kv.md). ARGV: partition; start and end of the range, in the form that ZRANGEBYLEX needs; the most rows
+-- of the page, and about the most bytes. Answers 1 when the page has the last row of the range, else 0; then each key with its value.
 local hash, set = 'kv:' .. ARGV[1] .. ':h', 'kv:' .. ARGV[1] .. ':z'
 local keys = redis.call('ZRANGEBYLEX', set, ARGV[2], ARGV[3], 'LIMIT', 0, ARGV[4])
 local out, bytes = {#keys < tonumber(ARGV[4]) and 1 or 0}, 0

@@ -1,7 +1,7 @@
--- Makes all changes or none, then reads rows (docs/kv.md). ARGV: how many changes; for each change its kind, partition and key, the value of
--- a put, and the stamp of a change that has the condition "same"; then partition and key of each row to read. A kind is p (put), r (remove)
--- or c (check), and behind it the condition: a (absent), e (exists), s (same) or none.
--- A count with a '+' in front ("+3") is of a removal on a Redis that is full.
+-- Makes all changes or none, then reads rows (docs/kv.md). ARGV: the number of changes; for each change its kind, partition and key, the
+-- value of a put, and the stamp of a change that has the condition "same"; then partition and key of each row to read. A kind is p (put),
+-- r (remove) or c (check), followed by the condition: a (absent), e (exists), s (same) or none.
+-- If the number of changes begins with '+' ("+3"), the write is part of a removal, and Redis has refused it before because it is full.
 -- Answers {0, values}, or {n} when the condition of the n-th change does not hold.
 local call = redis.call
 local count, at = tonumber(ARGV[1]), 2
@@ -19,8 +19,8 @@ for i = 1, count do
         return {i}
     end
 end
--- Redis refuses HSET and ZADD when it is full, unless the script has called a command that needs no memory before. A removal is let in so,
--- until a sixteenth more than maxmemory is in use.
+-- When Redis is full, it refuses HSET and ZADD, unless the script has already called a writing command that needs no memory. So for a
+-- removal the script calls UNLINK first, as long as Redis uses less than a sixteenth more than maxmemory.
 if ARGV[1]:byte() == 43 then
     local info = call('INFO', 'memory')
     local used, most = tonumber(info:match('used_memory:(%d+)')), tonumber(info:match('maxmemory:(%d+)'))
@@ -33,7 +33,7 @@ for _ = 1, count do
     local kind, partition, key = ARGV[at], 'kv:' .. ARGV[at + 1], ARGV[at + 2]
     local what = kind:byte()
     if what == 112 then
-        -- The sorted set has the keys of the hash (docs/kv.md, K7), so only a new key goes there.
+        -- The sorted set has the same keys as the hash (docs/kv.md, K7), so only a new key must be added to it.
         if call('HSET', partition .. ':h', key, ARGV[at + 3]) == 1 then
             call('ZADD', partition .. ':z', 0, key)
         end

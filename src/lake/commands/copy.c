@@ -271,7 +271,7 @@ static int download_item(struct copying *c, const struct lake_uri *from, struct 
 
 /* --- folders of the lake --- */
 
-/* Copies one object of a folder's copy to its place below the destination. */
+/* Copies one object of the folder that is being copied to its place below the destination. */
 typedef int copy_item_fn(struct copying *c, const struct lake_uri *from, struct str path,
                          const void *to, struct err *err);
 
@@ -371,7 +371,7 @@ static int copy_inside_folder(struct copying *c, struct lake_uri *from, struct l
 
 /* --- the command --- */
 
-/* Adds the name of the source to a place that ends with '/', or that has no path. */
+/* If the destination ends with '/' or has no path, appends the file name of the source to it. */
 static void copy_add_name(struct copying *c, struct lake_uri *to, struct str source)
 {
     size_t at = source.len;
