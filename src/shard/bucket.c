@@ -1,5 +1,5 @@
-/* A sharded bucket as a bucket: its life, its state and its documents, and how the other operations
- * find the shard that they ask. */
+/* A sharded bucket as a `struct bucket`: references to it, its state and usage, and how its other
+ * operations find the shard that they call. */
 #include "shard/bucket_int.h"
 
 #include "object/local/local_adopt.h"
@@ -15,8 +15,8 @@ struct bucket *sharded_bucket(struct sharded *s)
 
     b->sharded = sharded_ref(s);
     atomic_init(&b->refs, 1);
-    /* A request for a closed key waits, so the bucket is never at hand. It has head_now() and
-     * get_now() instead. */
+    /* A request for a closed key waits, so the bucket does not have STORAGE_AT_HAND. It has
+     * head_now() and get_now() instead. */
     b->bucket = (struct bucket){.ops = &sharded_bucket_ops,
                                 .name = s->name,
                                 .home = s->home,
@@ -97,8 +97,8 @@ static enum shard_state sharded_state(struct sharded *s)
     return state;
 }
 
-/* Whether a bucket that has the name is this bucket, made plain or sharded anew. Else this bucket
- * was removed, and somebody has made another one with its name. */
+/* Checks that `now`, the bucket that has the name now, is still this bucket, made plain or sharded
+ * again. ERR_NO_BUCKET: this bucket was removed, and `now` is another bucket with its name. */
 static int anew_check(const struct sharded *s, struct bucket *now, struct err *err)
 {
     uint64_t id = 0;
@@ -140,8 +140,8 @@ int shard_open_anew(struct sharded_bucket *b, int code, struct bucket **out, str
 
 /* --- calls of one shard --- */
 
-/* Opens the shard that the pass names, or what has the name now if there is no pass (`code` says
- * why). */
+/* Opens the shard that the pass names. If no pass was given (`code` says why), the function opens
+ * the bucket that has the name now, if that bucket is plain or was sharded again. */
 static int shard_call_open(struct shard_call *c, struct sharded_bucket *b, int code,
                            struct err *err)
 {
@@ -233,8 +233,8 @@ static int shard_change_run(const struct shard_change *c, struct bucket *b, stru
                : err_set(err, ERR_UNSUPPORTED, "a shard is on a storage without object lock");
 }
 
-/* Changes all shards, the bucket itself last: as long as a shard is not changed, the bucket does
- * not say that it is (H13). */
+/* Changes all shards, and the bucket itself last. So the bucket reports the new state only when all
+ * shards have it (H13). */
 static int shards_change(struct sharded_bucket *b, const struct shard_change *c, struct err *err)
 {
     struct sharded *s = b->sharded;
@@ -294,8 +294,8 @@ static int shards_sum(struct bucket *const *shards, size_t count, struct bucket_
     return code;
 }
 
-/* Sums the usage of the map's shards: as of one moment, if all of them are in one folder, so that
- * objects that move from shard to shard are counted once. */
+/* Sums the usage of the map's shards. If all of them are in one folder, the sum is of one moment,
+ * so that an object that moves from shard to shard is counted once. */
 static int places_usage(struct sharded_bucket *b, const struct shard_map *m,
                         struct bucket_usage *out, struct err *err)
 {
@@ -319,8 +319,8 @@ static int places_usage(struct sharded_bucket *b, const struct shard_map *m,
     return code;
 }
 
-/* Sums the shards of one map. Objects may move to a shard that is not in that map, but such a shard
- * is in the newest map by then, so the sum is made again. */
+/* Sums the usage of the shards of one map. Meanwhile objects may move to a shard that is not in
+ * that map. The newest map then names that shard, so the sum is made again. */
 static int sharded_usage(struct bucket *bucket, struct bucket_usage *out, struct err *err)
 {
     struct sharded_bucket *b = sharded_bucket_of(bucket);

@@ -1,18 +1,17 @@
-/* Copies to a key of a sharded bucket from any bucket, and from it to any bucket. The source's key
- * and the copy's key are registered together, so that neither changes its shard until the copy is
- * made. */
+/* Copies whose source, target or both are in a sharded bucket. The source's key and the copy's key
+ * are registered together, so that both stay on their shards until the copy is made. */
 #include "shard/bucket_int.h"
 
 /* The two buckets of a copy, and the passes for its two keys. */
 struct copy_ends {
-    struct pass both[2];        /* where both keys are in one sharded bucket */
-    struct shard_call to, from; /* where they are not; `from` only where the source is sharded */
+    struct pass both[2];        /* used if both keys are in one sharded bucket */
+    struct shard_call to, from; /* used otherwise; `from` only if the source is sharded */
     struct bucket *target;      /* borrowed from `to`, or a reference if has_both */
-    struct bucket *source;      /* the same of `from`, or the bucket that was given */
+    struct bucket *source;      /* from `from` in the same way, or the caller's bucket */
     bool has_both;
 };
 
-/* Both keys are in the sharded bucket `b`. */
+/* Takes the passes when both keys are in the sharded bucket `b`. */
 static int copy_ends_in_one(struct copy_ends *e, struct sharded_bucket *b, struct str key,
                             struct str source_key, struct err *err)
 {

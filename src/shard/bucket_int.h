@@ -26,21 +26,21 @@ static inline struct sharded_bucket *sharded_bucket_of(struct bucket *b)
 
 /* --- calls of one shard --- */
 
-/* A call of the shard that owns a key, or the first keys behind a place. From shard_call_begin() to
- * shard_call_end() the owner stays the owner. */
+/* A call of the shard that owns a key, or that owns the first keys after a given key. The owner
+ * stays the same from shard_call_begin() to shard_call_end(). */
 struct shard_call {
     struct pass pass;
     struct bucket *shard; /* a reference */
-    /* Only after shard_call_begin_after(): the keys that the shard answers for. */
+    /* Set only by shard_call_begin_after(): the keys for which this shard is the owner. */
     struct shard_window window;
     /* The bucket is not sharded any more, so `shard` is the bucket that now has the name, and there
      * is no pass. */
     bool plain;
 };
 
-/* `key` must stay valid until shard_call_end(), which the caller calls after an error too.
- * `may_wait` false: ERR_AGAIN instead of waiting. ERR_BUSY: the key stayed closed. ERR_NO_BUCKET:
- * the bucket was removed. */
+/* `key` must stay valid until shard_call_end(), which the caller must call after an error too.
+ * `may_wait` false: the call fails with ERR_AGAIN where it would wait. ERR_BUSY: the key stayed
+ * closed for too long. ERR_NO_BUCKET: the bucket was removed. */
 int shard_call_begin(struct shard_call *c, struct sharded_bucket *b, struct str key,
                      enum pass_use use, bool may_wait, struct err *err) MUST_CHECK;
 int shard_call_begin_after(struct shard_call *c, struct sharded_bucket *b, struct str after,
@@ -50,12 +50,12 @@ void shard_call_end(struct shard_call *c);
 /* Opens the shard at this place: *out is a reference. */
 int shard_open(struct sharded_bucket *b, const struct shard_place *p, struct bucket **out,
                struct err *err) MUST_CHECK;
-/* Opens the bucket on the home that has the name and the documents of the sharded bucket (place 0).
+/* Opens place 0: the bucket on the home that has the name and the documents of the sharded bucket.
  * ERR_NO_BUCKET: the bucket was removed. */
 int shard_open_home(struct sharded_bucket *b, struct bucket **out, struct err *err) MUST_CHECK;
-/* Opens the bucket, which is not sharded any more, or is sharded anew. `code` is the error of a
- * pass that was not given. Returns that error if the bucket is still this sharded one.
- * ERR_NO_BUCKET: the bucket was removed; another one may have its name. */
+/* Called when no pass was given; `code` is the error of that. If the bucket is not sharded any
+ * more, or was sharded again, opens it under its name. If it is still this sharded bucket, returns
+ * `code`. ERR_NO_BUCKET: the bucket was removed; another bucket may have its name. */
 int shard_open_anew(struct sharded_bucket *b, int code, struct bucket **out,
                     struct err *err) MUST_CHECK;
 

@@ -1,6 +1,6 @@
-/* Operations on one key of a sharded bucket: each asks the shard that owns the key. A read ends its
- * pass when the shard has answered. The bytes of a body are not the shard's any more by then: they
- * stay readable wherever the object goes. */
+/* Operations on one key of a sharded bucket: each calls the shard that owns the key. A read gives
+ * its pass back when the shard has answered, although the body is read later: the bytes of an open
+ * body stay readable wherever the object moves. */
 #include "shard/bucket_int.h"
 
 /* --- reading --- */

@@ -1,4 +1,4 @@
-/* Removes garbage: what lies in a shard outside of its segments (H10). */
+/* Removes garbage: keys that a shard has outside of its segments (H10). */
 #include "shard/verify.h"
 
 #include "base/vec.h"
@@ -25,8 +25,8 @@ static void garbage_note(void *ctx, const struct verify_finding *f)
         vec_push(&c->unknown, ((struct garbage){arena_str(&c->a, f->shard), w}));
 }
 
-/* The caller holds x->changes and no move is under way, so no window gets another owner until the
- * caller lets go. */
+/* Returns the newest map, if no move is under way. The caller holds x->changes, so the owners of
+ * all windows stay the same until the caller releases it. */
 static int cleaning_map(struct cleaning *c, struct shard_map **out, struct err *err)
 {
     struct shard_map *m = table_map(c->x->table);
@@ -39,8 +39,8 @@ static int cleaning_map(struct cleaning *c, struct shard_map **out, struct err *
     return 0;
 }
 
-/* Writes into the map which windows have garbage, before anything is removed. The windows were
- * found under an older map: parts of them that their shard owns by now are left out. */
+/* Notes in the map which windows have garbage, before anything is removed. The windows were found
+ * under an older map, so a window of which the shard owns a part by now is left out. */
 static int garbage_publish(struct cleaning *c, struct err *err)
 {
     struct shard_map *m = NULL;
@@ -103,8 +103,8 @@ static int garbage_remove_uploads(struct bucket *b, const struct shard_window *w
     return code;
 }
 
-/* Removes a page of the garbage in the first unclean window of a place, or marks the window as
- * clean if nothing is left in it. */
+/* Removes one page of the garbage in the first unclean window of a place. If no garbage is left in
+ * the window, marks it as clean. */
 static int garbage_step(struct cleaning *c, const struct shard_map *m, const struct shard_place *p,
                         struct err *err)
 {

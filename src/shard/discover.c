@@ -1,4 +1,4 @@
-/* Finds sharded buckets by the names of buckets. */
+/* Finds the sharded buckets of a storage by the names of its buckets. */
 #include "shard/discover.h"
 
 #include "base/map.h"
@@ -21,7 +21,8 @@ int discover_open_log(struct bucket **out, struct storage *home, struct str name
 
 /* --- the buckets of a storage --- */
 
-/* The buckets of a storage: those that clients see, and the names of parts. */
+/* The buckets of a storage: those that clients see, and those with names that are reserved for
+ * shards and maps (*parts*, object/part_names.h). */
 struct survey {
     struct arena a;
     VEC(struct str) plain, parts;
@@ -56,7 +57,7 @@ static void survey_release(struct survey *v)
     arena_release(&v->a);
 }
 
-/* Returns the hash in the name of a part: the characters behind the last "-weir-". */
+/* Returns the hash in the name of a part: the characters after the last "-weir-". */
 static struct str part_hash(struct str part)
 {
     size_t at = part.len;
@@ -68,24 +69,25 @@ static struct str part_hash(struct str part)
 
 /* --- one bucket --- */
 
-/* One look at a bucket whose name the look has claimed. */
+/* The state of one call of look_at(). The thread has claimed the bucket's name
+ * (shards_recover()). */
 struct look {
     struct shards *s;
     struct storage *home;
     struct str name;
     const struct survey *survey;
-    struct err before; /* what was wrong with the bucket before the look */
+    struct err before; /* the error that the bucket had before this call */
     struct arena a;
-    bool exists; /* the bucket itself is there; `owner` and `id` are its */
+    bool exists; /* the bucket itself exists; `owner` and `id` are those of the bucket */
     struct str owner;
     uint64_t id;
     struct bucket *log; /* NULL: there is no map bucket */
     struct shard_map *head;
-    bool ignored; /* the map bucket is not one of this bucket; the error says why */
-    bool settled; /* the state of the bucket was set */
+    bool ignored; /* the map bucket does not belong to this bucket; the error says why */
+    bool settled; /* the state of the bucket in the table was set */
 };
 
-/* Tells an administrator what is wrong with a bucket, once. */
+/* Logs for an administrator what is wrong with a bucket, unless the same was logged before. */
 static void look_log(const struct look *k, const char *event, const char *text)
 {
     if (strcmp(k->before.text, text) != 0)
@@ -120,9 +122,9 @@ static int look_open(struct look *k, struct err *err)
     return code == 0 ? discover_open_log(&k->log, k->home, k->name, err) : code;
 }
 
-/* Checks that the map bucket belongs to the bucket's owner, before anything in it is read: before
- * weir could shard, every user could make a bucket of that name. If the bucket itself is gone, the
- * owner of the map bucket is taken for its owner. */
+/* Checks that the map bucket belongs to the bucket's owner, before anything in it is read. The
+ * check is needed because every user could make a bucket with that name before weir could shard. If
+ * the bucket itself no longer exists, the owner of the map bucket counts as its owner. */
 static int look_check_log(struct look *k, struct err *err)
 {
     struct bucket_info info = {0};
@@ -135,7 +137,8 @@ static int look_check_log(struct look *k, struct err *err)
     return code;
 }
 
-/* A shard that is missing is not a reason to ignore the map: the keys of the others are served. */
+/* Checks one shard of the map. If only some shards are missing, the map is still used, and the keys
+ * of the other shards are served. */
 static int look_check_place(struct look *k, const struct shard_place *p, struct err *err)
 {
     struct str mark;
@@ -170,7 +173,7 @@ static int look_check_map(struct look *k, struct err *err)
     return code;
 }
 
-/* Whether there is a bucket that is a shard of this bucket for sure. */
+/* Whether a bucket exists that is certainly a shard of this bucket. */
 static bool look_has_shards(const struct look *k)
 {
     struct str mark;
@@ -194,7 +197,7 @@ static enum shard_state look_state(struct sharded *x)
     return state;
 }
 
-/* Serves as much as can be served of a bucket that could not be recovered. */
+/* Serves what can be served of a bucket that could not be recovered. */
 static void look_serve_partly(struct look *k, struct sharded *x, const struct err *failed)
 {
     struct err why = {0};
@@ -219,8 +222,8 @@ static void look_serve_partly(struct look *k, struct sharded *x, const struct er
     look_log(k, "shard.not_repaired", why.text);
 }
 
-/* Recovers the bucket and serves it. A bucket that was plain up to now is sealed and fenced first,
- * as it is when it is enabled. */
+/* Recovers the bucket and serves it. If the bucket was plain until now, it is first sealed and
+ * fenced, as `weir shard enable` does. */
 static int look_recover(struct look *k, struct err *err)
 {
     const struct shards_options *o = shards_settings(k->s);
@@ -262,7 +265,7 @@ static int look_read(struct look *k, struct err *err)
     return code;
 }
 
-/* Sets the state of a bucket that cannot be served by its log. */
+/* Sets the state of a bucket that cannot be served by the maps in its log. */
 static int look_settle(struct look *k, int code, struct err *err)
 {
     bool no_map = k->ignored || code == ERR_NOT_FOUND || code == ERR_NO_BUCKET;
@@ -292,7 +295,8 @@ static int look_settle(struct look *k, int code, struct err *err)
     return err_set(err, why.code, "%s", why.text);
 }
 
-/* Looks at a bucket whose name is claimed. ERR_NO_BUCKET: it is not sharded. */
+/* Reads the log of a bucket whose name this thread has claimed, and sets the bucket's state.
+ * ERR_NO_BUCKET: it is not sharded. */
 static int look_at(struct look *k, struct err *err)
 {
     k->a = ARENA_INIT(0);
@@ -353,8 +357,8 @@ int discover_check(struct storage *home, struct str name, struct err *err)
 
 /* --- all buckets of a storage --- */
 
-/* Looks at a bucket of which there are parts, unless it is served or another thread is at work with
- * it. */
+/* Handles a bucket that has a map bucket or shards. Does nothing if the bucket is served, or if
+ * another thread has claimed its name. */
 static int survey_look(struct shards *s, struct storage *home, const struct survey *v,
                        struct str name)
 {
@@ -364,7 +368,8 @@ static int survey_look(struct shards *s, struct storage *home, const struct surv
     return shards_recover(s, home, name, &k.before) ? look_at(&k, &err) : 0;
 }
 
-/* Looks at map buckets whose bucket does not exist (any more): the name is in the log. */
+/* Handles map buckets whose bucket does not exist (any more). The map in the log has the name of
+ * that bucket. */
 static int survey_look_gone(struct shards *s, struct storage *home, const struct survey *v,
                             struct str part, struct err *err)
 {
@@ -419,7 +424,8 @@ int discover_storage(struct shards *s, struct storage *home, struct err *err)
     return code == 0 && offline ? err_code(err, ERR_OFFLINE) : code;
 }
 
-/* Opens and reads the parts that have the names of shards of this bucket. */
+/* Opens the buckets that have the names of shards of this bucket, and reads which bucket each
+ * belongs to. */
 int discover_shards(struct storage *home, struct arena *a, struct str name,
                     struct found_shard **out, size_t *count, struct err *err)
 {
@@ -438,7 +444,7 @@ int discover_shards(struct storage *home, struct arena *a, struct str name,
         if (!shard_name_parse(v.parts.items[i], name, &f.mark, &f.number))
             continue;
         code = sharded_id_now(home, v.parts.items[i], &id, err);
-        if (code == ERR_NO_BUCKET) /* it was removed meanwhile */
+        if (code == ERR_NO_BUCKET) /* the shard was removed meanwhile */
             code = 0;
         else if (code == 0 && id == of) {
             f.mark = arena_str(a, f.mark);

@@ -13,8 +13,9 @@ enum { FIRST_MAP_MS = 30 * MS_PER_S };
 
 /* --- the map bucket --- */
 
-/* Checks that a bucket with the name of the map bucket is one that an enabling has left: it has the
- * bucket's owner, and, unless it may be used, nothing in it. */
+/* Checks that an existing bucket with the name of the map bucket can be used. It must have the
+ * bucket's owner. Unless `used` is true, it must also be empty, as an interrupted enabling leaves
+ * it. */
 static int log_is_left(struct bucket *log, struct str owner, bool used, struct err *err)
 {
     struct arena a = ARENA_INIT(0);
@@ -55,7 +56,7 @@ int shard_make_log(struct bucket **out, struct storage *home, const struct bucke
 
 /* --- enabling --- */
 
-/* Says why a bucket that is not plain cannot be sharded. */
+/* Returns the error that says why this bucket, which is not plain, cannot be sharded. */
 static int enable_refuse(struct shards *s, struct storage *home, struct str name, struct err *err)
 {
     struct err why = {0};
@@ -87,8 +88,8 @@ static int enable_look(struct storage *home, struct str name, struct arena *a,
     return code;
 }
 
-/* Writes the first map, whose number is the time, so that it is above every map that the log of
- * this bucket ever had. */
+/* Writes the first map. Its number is the time in ms, and is therefore above the numbers of all
+ * maps that the log of this bucket ever had. */
 static int enable_write(struct shards *s, struct storage *home, const struct bucket_info *of,
                         struct bucket *log, uint64_t threshold, struct shard_map **out,
                         struct err *err)
@@ -109,9 +110,10 @@ static int enable_write(struct shards *s, struct storage *home, const struct buc
     return code;
 }
 
-/* From shards_seal() on, new requests are refused at the door for a moment. local_fence() ends
- * those that are inside. So the first sharded request begins when no plain one can change anything
- * any more (H5). The bucket may have been deleted up to then. */
+/* Makes the change from plain to sharded. From shards_seal() on, new requests fail with ERR_BUSY
+ * for a moment. local_fence() ends the requests that are under way. So when the first request to
+ * the sharded bucket begins, no request to the plain bucket can change anything any more (H5). The
+ * bucket may have been deleted before the seal, so its existence is checked again. */
 static int enable_serve(struct shards *s, struct storage *home, const struct bucket_info *of,
                         struct bucket *log, uint64_t threshold, struct err *err)
 {
@@ -136,10 +138,11 @@ static int enable_serve(struct shards *s, struct storage *home, const struct buc
     return code;
 }
 
-/* If the first map could not be written, the bucket stays plain, and the map bucket is removed. A
- * map whose writing timed out may be there; then that removal fails, and a start would shard the
- * bucket, so the bucket is refused until somebody looks. `before` was wrong with the plain bucket,
- * and still is. */
+/* Undoes a failed enabling. If the first map was certainly not written, the bucket stays plain, and
+ * the map bucket is removed. If writing the map timed out, the map may be there, and then the map
+ * bucket cannot be removed. The next start would shard the bucket by that map, so until then the
+ * bucket is broken: its requests fail. `before` is an error that the plain bucket had before, and
+ * still has. */
 static void enable_undo(struct shards *s, struct storage *home, struct str name, struct bucket *log,
                         const struct err *why, const struct err *before)
 {
@@ -177,7 +180,8 @@ static int enable_plain(struct shards *s, struct storage *home, struct str name,
     return code;
 }
 
-/* ERR_CONFLICT: the bucket is being made plain, and would be so in the end. */
+/* Enables a bucket that is sharded already: this sets its threshold. ERR_CONFLICT: the bucket is
+ * being made plain, which would end with a plain bucket in spite of this call. */
 static int enable_again(struct sharded *x, int64_t threshold, struct err *err)
 {
     struct shard_map *now = table_map(x->table);

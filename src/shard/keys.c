@@ -1,4 +1,4 @@
-/* Walks over all keys of a bucket: merges its versions and its uploads. */
+/* Walks over all keys of a bucket, by merging the listings of its versions and of its uploads. */
 #include "shard/keys.h"
 
 void shard_keys_open(struct shard_keys *w, struct bucket *b, struct str after)
@@ -17,7 +17,7 @@ void shard_keys_close(struct shard_keys *w)
     buf_release(&w->after);
 }
 
-/* Reads the next page of versions behind `after` and `version`. */
+/* Reads the next page of versions, after the key w->after and the version. */
 static int walk_read_objects(struct shard_keys *w, struct err *err)
 {
     struct buf after = BUF_INIT(0), version = BUF_INIT(0);
@@ -52,8 +52,8 @@ static int walk_read_uploads(struct shard_keys *w, struct err *err)
     return code;
 }
 
-/* Passes the entries of the present key, and reads pages until both have an entry or are at their
- * end. */
+/* Moves past the entries of the current key. Then reads pages until both listings have a next entry
+ * or have ended. */
 static int walk_pass(struct shard_keys *w, struct err *err)
 {
     struct str key = buf_str(&w->key);

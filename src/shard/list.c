@@ -1,23 +1,24 @@
-/* Listings of a sharded bucket: the segments are listed one behind the other (docs/sharding.md,
+/* Listings of a sharded bucket: the segments are listed one after another (docs/sharding.md,
  * "Listings").
  *
- * The shards have their keys in order, so nothing is merged. The walk asks the owner of the first
- * key that is not done yet, takes the entries of its segment, and goes on behind the segment. Each
- * call of a shard has a pass of its own, and the owner is looked up anew for it, so a page may go
- * over several maps: the place that was reached is a key, which is right under every map.
+ * The segments are in the order of their keys, so nothing is merged. The walk calls the owner of
+ * the first key that it has not handled yet, takes the entries of the owner's segment, and
+ * continues after the segment. Each call of a shard has a pass of its own, and looks up the owner
+ * again. So the map may change while a page is made: the place that the walk has reached is a key,
+ * which means the same under every map.
  *
  *     prefix "p/"       ....|p/a    p/f|p/g  ....  p/q|p/r   q...|
  *     segments       1      |    2     |      3      |     4     |   5       1 and 5 are not asked
  *
- * What a shard has outside the segment is not this segment's: either it belongs to another segment
- * of the same shard, or it is garbage (H10). Entries behind the segment's end are dropped. The
- * shard does not say which keys made it list a common prefix. So if such a prefix reaches over the
- * end, the shard is asked for the first key under it.
+ * Keys that a shard has outside the segment belong to another segment of the same shard, or are
+ * garbage (H10). So entries after the segment's end are dropped. The shard does not say which keys
+ * made it list a common prefix. If such a prefix reaches over the end of the segment, the shard is
+ * therefore asked for the first key under it.
  *
- * A common prefix that was listed, or that the client's `after` names, is done as a whole: segments
- * inside it are not asked. A segment that ends exactly at a common prefix that is not done is a
- * special case, because a shard that begins behind this prefix would pass over the keys under it;
- * these are asked for first. */
+ * Once a common prefix was listed, or if the client's `after` names it, the whole prefix counts as
+ * handled: segments inside it are not asked. One case is special: a segment ends exactly at a
+ * common prefix that is not handled yet. A shard that begins its listing after this prefix would
+ * skip the keys under it, so these keys are asked for first. */
 #include "shard/list_int.h"
 
 /* --- strings --- */
@@ -52,7 +53,7 @@ static struct str key_fill(struct arena *a, struct str head)
     return str_n(p, len);
 }
 
-/* Returns a string such that no key lies between it and `key`. */
+/* Returns a string below `key` such that no key is between the two. */
 static struct str key_before(struct arena *a, struct str key)
 {
     struct str copy = arena_str(a, key);
@@ -84,7 +85,7 @@ static size_t listing_room(const struct listing *l)
     return l->limit - l->found.len;
 }
 
-/* Takes the entry, or learns from it that there is more than the page. */
+/* Adds the entry to the page. If the page is full, only notes that there is more. */
 static void listing_take(struct listing *l, const struct listed *e)
 {
     if (listing_room(l) == 0) {
@@ -97,8 +98,8 @@ static void listing_take(struct listing *l, const struct listed *e)
     l->at_boundary = false;
 }
 
-/* Sets *out to whether the shard has a key under the prefix, in the segment and behind the place
- * that was reached. */
+/* Sets *out to whether the shard has a key under the prefix, in the segment and after the place
+ * that the walk has reached. */
 static int segment_has(struct listing *l, struct shard_call *c, struct str prefix, bool *out,
                        struct err *err)
 {
@@ -114,7 +115,7 @@ static int segment_has(struct listing *l, struct shard_call *c, struct str prefi
     return code;
 }
 
-/* Takes the page's entries that are in the segment. *inside: all of them were. */
+/* Takes those entries of the shard's page that are in the segment. *inside: all entries were. */
 static int segment_take(struct listing *l, struct shard_call *c, const struct listed_page *page,
                         bool *inside, struct err *err)
 {
@@ -134,8 +135,8 @@ static int segment_take(struct listing *l, struct shard_call *c, const struct li
 
 /* --- one segment --- */
 
-/* Whether what the shard has behind the place that was reached is listed, here or in another
- * segment of the shard. */
+/* Whether the shard has no garbage after the place that the walk has reached, so that all its keys
+ * there belong to this segment or to another one of its segments. */
 static bool segment_is_clean(const struct listing *l, const struct shard_call *c)
 {
     struct shard_window rest = {l->after, STR_EMPTY};
@@ -149,8 +150,8 @@ static bool segment_is_clean(const struct listing *l, const struct shard_call *c
     return true;
 }
 
-/* The walk stands at a boundary that is a common prefix: lists the prefix if the segment has a key
- * under it. *over: the segment has no other keys. */
+/* Called when the walk has reached a boundary that is itself a common prefix. Lists the prefix if
+ * the segment has a key under it. *over: the segment has no other keys. */
 static int segment_probe(struct listing *l, struct shard_call *c, bool *over, struct err *err)
 {
     struct list_entry *entry = arena_new(l->a, struct list_entry);
@@ -192,8 +193,8 @@ static int segment_list(struct listing *l, struct shard_call *c, struct err *err
     return code;
 }
 
-/* Moves the walk behind the segment, or behind the common prefix in which the segment ends, if that
- * prefix is done. */
+/* Moves the walk to the end of the segment. If the segment ends in a common prefix that is handled
+ * already, moves the walk to the end of that prefix. */
 static void listing_leave_segment(struct listing *l, const struct shard_window *w)
 {
     bool in_prefix = !l->at_boundary && listing_is_common(l, l->after);

@@ -1,7 +1,7 @@
 /* Listings of the uploads of a sharded bucket, by the walk over its segments. */
 #include "shard/list_int.h"
 
-/* Puts the page's uploads and common prefixes in one order. */
+/* Merges the page's uploads and common prefixes into one list in key order. */
 static int uploads_ask(struct bucket *shard, struct arena *a, const struct list_options *o,
                        struct listed_page *out, struct err *err)
 {

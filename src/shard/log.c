@@ -7,8 +7,8 @@
 
 enum {
     LOG_KEY_LEN = 4 + 19, /* "map/" and the digits */
-    LOG_HEAD_TRIES = 10,  /* a map that was listed may be pruned before it is read */
-    LOG_PAUSE_MS = 10,    /* before the second try of a commit; it doubles */
+    LOG_HEAD_TRIES = 10,  /* tries, because a map that was listed may be pruned before it is read */
+    LOG_PAUSE_MS = 10,    /* pause before the second try of a commit; it doubles with each try */
     LOG_PAUSE_MAX_MS = 1000,
 };
 
@@ -117,12 +117,12 @@ int log_is_head(struct bucket *b, uint64_t number, bool *out, struct err *err)
 
 /* --- committing --- */
 
-/* One commit: tries that follow each other until the outcome is certain. */
+/* One commit. The map is written again and again until the outcome is certain. */
 struct log_commit {
     struct bucket *b;
     const struct shard_map *map;
     struct buf text;
-    bool unknown; /* a try had no answer: it may have written the map, or may still write it */
+    bool unknown; /* a try got no answer: it may have written the map, or may still do so */
 };
 
 static int log_put(struct log_commit *c, struct err *err)
@@ -144,7 +144,8 @@ static int log_put(struct log_commit *c, struct err *err)
     return code;
 }
 
-/* Looks whose map is there. ERR_AGAIN: this could not be found out yet. */
+/* Reads the map with this number, to find out which writer made it. ERR_AGAIN: this is not known
+ * yet. */
 static int log_look(struct log_commit *c, struct err *err)
 {
     struct buf there = BUF_INIT(SHARD_MAP_MAX);
@@ -158,8 +159,8 @@ static int log_look(struct log_commit *c, struct err *err)
     return code;
 }
 
-/* Checks that the map that was written is not one of a number that was removed before: then there
- * are many newer maps. ERR_AGAIN: the map is not listed yet, or the listing failed. */
+/* Checks that the new map did not get the number of an old map that was pruned. In that case the
+ * log has many newer maps. ERR_AGAIN: the map is not listed yet, or the listing failed. */
 static int log_confirm(struct log_commit *c, struct err *err)
 {
     uint64_t newest = 0;
@@ -172,8 +173,8 @@ static int log_confirm(struct log_commit *c, struct err *err)
     return 0;
 }
 
-/* Whether the error says for sure that this try wrote nothing and that another one would not
- * either. */
+/* Whether the error says for certain that this try wrote nothing and that another try would write
+ * nothing either. */
 static bool log_is_refusal(int code)
 {
     return err_kind(code) == ERR_KIND_EXPECTED || code == ERR_NO_SPACE || code == ERR_NO_MEMORY;
@@ -186,7 +187,7 @@ static int log_try(struct log_commit *c, struct err *err)
 
     if (code == ERR_PRECONDITION || code == ERR_EXISTS) {
         code = log_look(c, err);
-    } else if (code == ERR_CONFLICT) { /* another writer is at it at this moment */
+    } else if (code == ERR_CONFLICT) { /* another writer writes this number just now */
         code = ERR_AGAIN;
     } else if (code < 0) {
         bool refused = log_is_refusal(code) && code != ERR_AGAIN;
@@ -276,7 +277,7 @@ int log_make_room(struct bucket *b, uint64_t *number, struct err *err)
 
 /* --- pruning --- */
 
-/* Removes one page of maps behind `after`. */
+/* Removes one page of maps, beginning after the key `after`. */
 static int log_prune_page(struct bucket *b, struct str after, bool *more, struct err *err)
 {
     struct arena a = {0};
@@ -299,7 +300,7 @@ int log_prune(struct bucket *b, uint64_t newest, struct err *err)
     bool more = newest >= LOG_KEPT;
     int code = 0;
 
-    while (more && code == 0) /* keys of smaller numbers come behind */
+    while (more && code == 0) /* maps with smaller numbers have greater keys */
         code = log_prune_page(b, log_key(key, newest - LOG_KEPT + 1), &more, err);
     return code;
 }

@@ -1,5 +1,5 @@
-/* Maps: their life, and the questions about a map. map_edit.c changes drafts, map_check.c has the
- * invariants, and map_text.c reads and writes the stored form. */
+/* Maps: making and releasing them, and looking things up in a map. map_edit.c changes drafts,
+ * map_check.c checks the invariants, and map_text.c reads and writes the stored form. */
 #include "shard/map_int.h"
 #include "base/vec.h"
 

@@ -1,4 +1,4 @@
-/* The invariants of a map. */
+/* Checks the invariants of a map. */
 #include "object/bucket.h"
 #include "shard/map_int.h"
 #include "shard/names.h"
@@ -96,7 +96,7 @@ static int check_segments(const struct shard_map *m, struct err *err)
     return 0;
 }
 
-/* Whether the place owns a key of the window. */
+/* Whether the place owns at least one key of the window. */
 static bool check_owns(const struct shard_map *m, const struct shard_place *p,
                        const struct shard_window *w)
 {

@@ -1,4 +1,4 @@
-/* Making maps: the first map of a bucket, and drafts of the next one. */
+/* Makes maps: the first map of a bucket, and drafts of the next map. */
 #include "base/hex.h"
 #include "base/ids.h"
 #include "shard/map_int.h"
@@ -110,7 +110,7 @@ void map_remove_place(struct shard_map *m, uint32_t number)
 
 /* --- unclean windows --- */
 
-/* Joins the first two neighbours between which the place owns nothing. */
+/* Joins the first two neighbouring unclean windows that have no key of the place between them. */
 static void unclean_join_neighbours(struct shard_map *m, struct shard_place *place)
 {
     for (size_t i = 0; i + 1 < place->unclean_count; i++) {
@@ -131,7 +131,7 @@ static void unclean_join_neighbours(struct shard_map *m, struct shard_place *pla
     }
 }
 
-/* Puts a window into a sorted list, and swallows the windows that touch it. */
+/* Adds the window to the sorted list. Windows that touch it become part of it. */
 void map_set_unclean(struct shard_map *m, uint32_t number, const struct shard_window *w)
 {
     struct shard_place *place = map_place_of(m, number);
@@ -163,7 +163,8 @@ void map_set_unclean(struct shard_map *m, uint32_t number, const struct shard_wi
         unclean_join_neighbours(m, place);
 }
 
-/* Cuts the window out of the list. A window that it lies inside becomes two. */
+/* Removes the window from the list of unclean windows. An unclean window that contains it is cut in
+ * two. */
 void map_set_clean(struct shard_map *m, uint32_t number, const struct shard_window *w)
 {
     struct shard_place *place = map_place_of(m, number);

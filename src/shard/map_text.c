@@ -134,12 +134,12 @@ void map_write(const struct shard_map *m, struct buf *out)
 
 /* --- reading --- */
 
-/* One object of the text, whose members are all read: a member that is left over is an error. */
+/* Reads one JSON object. All its members must be read: a member that was not read is an error. */
 struct map_reader {
     struct shard_map *map;
     struct err *err;
     const json_t *object;
-    size_t read; /* members */
+    size_t read; /* number of members read */
     int code;    /* the first error */
 };
 
@@ -198,7 +198,7 @@ static bool reader_bool(struct map_reader *r, const char *name)
     return json_is_true(value);
 }
 
-/* Decodes a text whose form is the one that text_write() writes. Returns false if it is not. */
+/* Decodes a string, which must be in the form that text_write() writes. False: it is not. */
 static bool text_read(struct str text, char *out, size_t *len)
 {
     *len = 0;
@@ -241,7 +241,7 @@ static struct str reader_text(struct map_reader *r, const char *name)
     return str_n(bytes, r->code == 0 ? len : 0);
 }
 
-/* Reads the id, which has exactly one text: decimal digits, the first of them not 0. */
+/* Reads the id. Only its one canonical text is accepted: decimal digits without a leading 0. */
 static uint64_t reader_id(struct map_reader *r)
 {
     struct str text = reader_text(r, "id");
@@ -361,7 +361,7 @@ static void reader_closed(struct map_reader *parent)
     reader_end(&r, parent);
 }
 
-/* Reads all members of the map. The shards come before the segments, which name them. */
+/* Reads all members of the map. The shards are read before the segments, which refer to them. */
 static void reader_map(struct map_reader *r)
 {
     const json_t *places, *segments;
@@ -398,7 +398,7 @@ int map_parse(struct shard_map **out, struct str text, struct err *err)
     r.object = json;
     if (!json_is_object(json) || format != MAP_FORMAT)
         r.code = err_set(err, ERR_CORRUPT, "the text is not a map");
-    r.read = 1; /* the format */
+    r.read = 1; /* the member "format" was read before */
     reader_map(&r);
     code = r.code == 0 ? map_check(r.map, err) : r.code;
     json_decref(json);

@@ -1,5 +1,5 @@
-/* The mover: the moves of this process, the thread that works on them, and what is known of them.
- * move_window.c hands windows over, move_note.c begins moves, move_end.c ends them. */
+/* The mover: the moves of this process, the thread that works on them, and their state for status
+ * calls. move_window.c hands windows over, move_note.c begins moves, move_end.c ends them. */
 #include "shard/move.h"
 
 #include "base/clock.h"
@@ -8,11 +8,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MOVE_SHARE = 8 }; /* a move that does not hurry works for an eighth of the time */
+enum { MOVE_SHARE = 8 }; /* a move without `hurry` works for an eighth of the time */
 
-/* What the newest map says of a move. */
+/* The move that the newest map has. */
 struct noted {
-    enum move_phase phase; /* MOVE_MOVING or MOVE_NONE */
+    enum move_phase phase; /* MOVE_MOVING, or MOVE_NONE if the map has no move */
     enum shard_move_kind kind;
 };
 
@@ -25,7 +25,7 @@ static struct noted move_noted(struct sharded *s)
     return noted;
 }
 
-/* --- the book; under m->lock --- */
+/* --- the mover's records of buckets; under m->lock --- */
 
 struct move *move_find(struct mover *m, const struct sharded *s)
 {
@@ -72,7 +72,7 @@ static void move_begin_record(struct mover *m, struct move *r, const struct move
     r->error = (struct err){0};
 }
 
-/* Ends a use of `r`. What is known of a bucket without a move and without an error is dropped. */
+/* Ends a use of the record `r`. A record without a move and without an error is dropped. */
 static void move_let_go(struct mover *m, struct move *r)
 {
     bool idle = r->phase == MOVE_NONE && r->error.code == 0;
@@ -97,7 +97,8 @@ void move_forget(struct mover *m, struct sharded *s)
     mutex_unlock(&m->lock);
 }
 
-/* Makes the move go on that the newest map has; MOVE_NONE: there is none. */
+/* Sets the record to the move that the newest map has, so that the thread continues it. Without
+ * such a move the phase becomes MOVE_NONE. */
 static void move_go_on(struct move *r, struct noted noted)
 {
     r->phase = r->forgotten ? MOVE_NONE : noted.phase;
@@ -137,7 +138,7 @@ void move_clean_later(struct mover *m, struct sharded *s, const struct err *why)
 
 /* --- beginning and ending --- */
 
-/* Reserves the bucket for a move, which then is at work for the caller. */
+/* Reserves the bucket for a new move. Until move_hand_in() the calling thread works on the move. */
 static int move_reserve(struct mover *m, struct sharded *s, const struct move_request *q,
                         struct move **out, struct err *err)
 {
@@ -161,7 +162,8 @@ static int move_reserve(struct mover *m, struct sharded *s, const struct move_re
     return code;
 }
 
-/* Gives the move to the mover's thread. MOVE_NONE: the move has ended, unless the map has it. */
+/* Gives the move to the mover's thread, which continues in this phase. MOVE_NONE: the caller's move
+ * has ended; if the map has a move, the thread continues that one. */
 static void move_hand_in(struct mover *m, struct move *r, enum move_phase phase)
 {
     struct noted noted = move_noted(r->bucket);
@@ -177,7 +179,7 @@ static void move_hand_in(struct mover *m, struct move *r, enum move_phase phase)
     loop_wake(&m->loop);
 }
 
-/* Notes the move in the map. ERR_END: there is nothing to move. */
+/* Writes the new move into the map. ERR_END: there is nothing to move. */
 static int move_note(struct sharded *s, const struct move_request *q, struct err *err)
 {
     int code;
@@ -205,10 +207,10 @@ int mover_begin(struct mover *m, struct sharded *s, const struct move_request *q
     if (code < 0)
         return code;
     if (q->kind == SHARD_SPLIT && q->at.len == 0)
-        phase = MOVE_LOOKING; /* reading all keys takes a while, so the thread does it */
+        phase = MOVE_LOOKING; /* done by the thread, because reading all keys takes a while */
     else
         code = move_note(s, q, err);
-    if (code == ERR_END) { /* a bucket that has all its keys itself; it only has to become plain */
+    if (code == ERR_END) { /* the bucket itself has all keys, and only has to become plain */
         phase = MOVE_CLEANING;
         code = 0;
     }
@@ -227,10 +229,10 @@ int mover_cancel(struct mover *m, struct sharded *s, struct err *err)
         return err_set(err, ERR_NOT_FOUND, "the bucket has no move");
     }
     r->users++;
-    r->phase = MOVE_NONE; /* the thread begins no other turn */
+    r->phase = MOVE_NONE; /* the thread begins no further turn */
     while (r->at_work)
         cond_wait(&m->changed, &m->lock);
-    r->at_work = true; /* and nobody begins a move meanwhile */
+    r->at_work = true; /* so nobody begins a move meanwhile */
     mutex_unlock(&m->lock);
     int code = move_end(m, s, false, &plain, err);
     move_hand_in(m, r, MOVE_NONE);
@@ -258,7 +260,7 @@ int mover_wait(struct mover *m, struct sharded *s, uint64_t deadline_ns, struct 
 
 /* --- work --- */
 
-/* Looks for the boundary of a split and notes the move. */
+/* Finds the boundary of a split and writes the move into the map. */
 static int move_turn_looking(struct mover *m, struct move *r, struct err *err)
 {
     struct move_request q = {.kind = SHARD_SPLIT};
@@ -314,8 +316,8 @@ static void move_keep_window(struct mover *m, struct move *r, const struct hand_
     mutex_unlock(&m->lock);
 }
 
-/* Ends a move that gets no further, behind the last window that was handed over. `why` is the
- * reason, an error of the last turn. Returns the error that says so. */
+/* Ends a move that makes no progress, after the last window that was handed over. `why` is the
+ * error of its last turn. Returns an error that has that reason in its text. */
 static int move_give_up(struct mover *m, struct move *r, const struct err *why, struct err *err)
 {
     bool plain;
@@ -330,8 +332,9 @@ static int move_give_up(struct mover *m, struct move *r, const struct err *why, 
                    move_kind_text(r->kind), why->text);
 }
 
-/* Whether a split has waited for requests for so long that it ends. The other moves go on: the
- * bucket works with fewer shards than it could have, but not with keys in two of them for good. */
+/* Whether a split ends because it has waited for requests for too long. Only splits end in this
+ * way: a bucket can do without a further shard. A merge or the way back to a plain bucket must go
+ * on, because otherwise the keys of a segment would stay on two shards. */
 static bool move_has_waited(const struct move *r)
 {
     return r->kind == SHARD_SPLIT && r->tries >= MOVE_TRIES && r->rests + 1 >= MOVE_RESTS;
@@ -377,7 +380,7 @@ static int move_turn_cleaning(struct mover *m, struct move *r, struct err *err)
 {
     struct sharded *s = r->bucket;
     bool plain =
-        r->removed || sharded_is_plain(s); /* the turn before may have failed behind that */
+        r->removed || sharded_is_plain(s); /* it may be plain since an earlier, failed turn */
     int code = plain ? 0 : move_end(m, s, r->kind == SHARD_DISABLE, &plain, err);
 
     if (code == 0 && plain)
@@ -410,9 +413,9 @@ int move_turn(struct mover *m, struct move *r, struct err *err)
     }
 }
 
-/* The pause after requests were in the way. It grows, and a window that was closed in vain is not
- * closed again for seven times as long, so that clients whose requests take long keep their rate.
- */
+/* Returns the pause after a window could not be handed over because of requests. The pause doubles
+ * with each such try. It is also at least seven times as long as the try, so that clients whose
+ * requests take long keep their rate. */
 static uint64_t move_wait_ns(const struct move *r, uint64_t worked_ns)
 {
     unsigned doubled = r->tries < 7 ? r->tries : 7;
@@ -438,14 +441,14 @@ static uint64_t move_pause_ns(const struct move *r, int code, uint64_t worked_ns
     return pause < most ? pause : most;
 }
 
-/* Whether a turn's error ends the move: the request cannot be carried out. */
+/* Whether the error of a turn ends the move, because the move cannot be carried out. */
 static bool move_is_over(const struct move *r, int code)
 {
     return code == ERR_END || code == ERR_NO_BUCKET || (code < 0 && r->gave_up_ms) ||
            (code < 0 && code != ERR_AGAIN && r->phase == MOVE_LOOKING);
 }
 
-/* Keeps the outcome of a turn; under m->lock, and r->due_ns is set. */
+/* Stores the outcome of a turn in `r`. Called under m->lock, after r->due_ns was set. */
 static void move_keep(struct mover *m, struct move *r, int code, const struct err *err,
                       struct noted noted)
 {
@@ -486,7 +489,8 @@ void move_work(struct mover *m, struct move *r)
 
 /* --- the thread --- */
 
-/* Takes the move whose turn is due first, for the thread to work on; NULL: *due_ns is when. */
+/* Takes the move that is due first, if its time has come. NULL: no move is due yet; *due_ns is when
+ * the next one is. */
 static struct move *mover_take(struct mover *m, uint64_t *due_ns)
 {
     struct move *first = NULL;
@@ -566,7 +570,7 @@ void mover_free(struct mover *m)
     free(m);
 }
 
-/* --- what is known --- */
+/* --- the state of moves, for status calls --- */
 
 const char *move_phase_text(enum move_phase p)
 {

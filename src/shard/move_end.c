@@ -1,5 +1,5 @@
-/* How a move ends: shards without segments go, and a bucket that has all its keys itself becomes
- * plain. And how DeleteBucket is carried out. */
+/* How a move ends: shards without segments are removed, and a bucket that has all its keys itself
+ * becomes plain. */
 #include "base/clock.h"
 #include "object/local/local_adopt.h"
 #include "shard/move_int.h"
@@ -18,7 +18,7 @@ static int shard_remove(struct sharded *s, struct str name, struct err *err)
     return code == ERR_NO_BUCKET ? 0 : code;
 }
 
-/* Whether a bucket on the home is a shard of this bucket that the map does not have. */
+/* Whether the name is that of a shard of this bucket that is not in the map. */
 static bool shard_is_stray(const struct sharded *s, const struct shard_map *m, struct str name)
 {
     struct str mark;
@@ -30,7 +30,8 @@ static bool shard_is_stray(const struct sharded *s, const struct shard_map *m, s
     return m->state == SHARD_PLAIN || !p;
 }
 
-/* The part of a shard's name before its number. The names of all shards of the map follow it. */
+/* Returns the start of a shard's name, up to its number. The names of all shards of the map begin
+ * with this string. */
 static struct str shard_name_start(const struct sharded *s, const struct shard_map *m,
                                    struct arena *a)
 {
@@ -76,7 +77,7 @@ static int stray_remove(struct sharded *s, const struct shard_map *m, struct str
     if (!shard_is_stray(s, m, name))
         return 0;
     int code = shard_remove(s, name, err);
-    return code == ERR_CONFLICT ? 0 : code; /* it is not empty: `verify` names it */
+    return code == ERR_CONFLICT ? 0 : code; /* `verify` reports a shard that is not empty */
 }
 
 int move_tidy(struct sharded *s, const struct shard_map *m, struct err *err)
@@ -84,8 +85,8 @@ int move_tidy(struct sharded *s, const struct shard_map *m, struct err *err)
     return shards_each(s, m, stray_remove, err);
 }
 
-/* Removes the objects of the map bucket, the oldest map first: as long as anything is left, the
- * head of the log is the newest map. */
+/* Removes the objects of the map bucket, the oldest map first. So if the removal is interrupted,
+ * the head of the log is still the newest map. */
 static int log_empty(struct bucket *log, struct err *err)
 {
     int code = 0;
@@ -152,7 +153,7 @@ static bool place_has_segment(const struct shard_map *m, size_t place)
     return false;
 }
 
-/* Takes shards without segments out of the draft. */
+/* Removes the places without segments from the draft. */
 static void draft_drop_places(struct shard_map *draft)
 {
     for (size_t i = draft->place_count; i > 1; i--)
@@ -160,8 +161,8 @@ static void draft_drop_places(struct shard_map *draft)
             map_remove_place(draft, draft->places[i - 1].number);
 }
 
-/* Removes the rows of the shards that end_publish() takes out of the map. The map still names them,
- * so that after a kill the next try finds them again. */
+/* Removes the rows of the shards that end_publish() removes from the map. At this time the map
+ * still has these shards, so that the next try finds them if weir is killed in between. */
 static int end_remove_garbage(struct sharded *s, const struct shard_map *now, struct err *err)
 {
     const struct shard_window all = {STR_EMPTY, STR_EMPTY};
@@ -191,7 +192,8 @@ static int end_publish(struct mover *m, struct sharded *s, const struct shard_ma
     draft_drop_places(draft);
     if (plain) {
         draft->state = SHARD_PLAIN;
-        /* Before the map: a request that the table refuses finds the plain bucket at once. */
+        /* Done before the map is published, so that a request that this map refuses finds the plain
+         * bucket at once. */
         if (m->o.plain)
             m->o.plain(m->o.ctx, s);
     }
@@ -213,7 +215,7 @@ int move_end(struct mover *m, struct sharded *s, bool plain, bool *became_plain,
     map_unref(now);
     if (code == 0)
         *became_plain = whole;
-    if (code == 0 && !whole) { /* under the lock: nobody makes a shard meanwhile */
+    if (code == 0 && !whole) { /* under the lock, so that nobody makes a shard meanwhile */
         now = table_map(s->table);
         code = move_tidy(s, now, err);
         map_unref(now);

@@ -1,10 +1,11 @@
-/* Rows of a shard that lie outside of its segments (docs/sharding.md, H10). Nobody reads them. They
- * are removed before a window is closed that will hold them, and when the shard goes. */
+/* Removes garbage: rows that a shard has outside of its segments (docs/sharding.md, H10). No
+ * request reads them. They are removed before the shard gets the window that they are in, and
+ * before the shard itself is removed. */
 #include "object/local/local_adopt.h"
 #include "shard/move_int.h"
 #include "shard/names.h"
 
-/* Whether the place owns a part of the window. */
+/* Whether the place owns at least one key of the window. */
 static bool place_owns(const struct shard_map *m, uint32_t number, const struct shard_window *w)
 {
     for (size_t i = map_segment_after(m, w->after); i < m->segment_count; i++) {
@@ -26,9 +27,9 @@ int move_remove_garbage(struct sharded *s, const struct shard_map *m, uint32_t n
     struct shard_map *newest = table_map(s->table);
     bool is_newest = newest->number == m->number;
     map_unref(newest);
-    if (!is_newest) /* the owner of the window may be another one */
+    if (!is_newest) /* under a newer map the window may have another owner */
         return err_set(err, ERR_AGAIN, "the map has changed");
-    BUG_ON(m->closed != SHARD_OPEN); /* rows that are being moved lie outside of segments too */
+    BUG_ON(m->closed != SHARD_OPEN); /* rows on their way are outside of segments too */
     BUG_ON(place_owns(m, number, w));
     int code = move_open_place(s, m, number, &b, err);
     if (code < 0)

@@ -1,8 +1,8 @@
 /* Declarations that the files of the mover share.
  *
  * Everything that makes a map runs under s->changes, from reading the newest map to publishing the
- * next one. A window is handed over under it as a whole, so nobody else sees a window that this
- * process has closed and does not know about. */
+ * next one. A window is handed over while s->changes is held, from closing to opening. So a thread
+ * that gets the lock and finds a closed window knows that an earlier attempt has left it closed. */
 #ifndef SHARD_MOVE_INT_H
 #define SHARD_MOVE_INT_H
 
@@ -11,20 +11,21 @@
 #include "shard/step.h"
 
 enum {
-    MOVE_HURRY = 4,       /* windows of a move at full speed have so many times more keys */
+    MOVE_HURRY = 4,       /* a move at full speed has windows with this many times more keys */
     MOVE_KEYS = 1000,     /* most keys of a window */
     MOVE_DRAIN_MS = 300,  /* how long a window stays closed while requests end */
-    MOVE_AGE_MS = 100,    /* requests that are older are not waited for: the window ends below */
-    MOVE_TRIES = 10,      /* windows that may be opened again before the move rests */
+    MOVE_AGE_MS = 100,    /* requests older than this are not waited for: the window ends below
+                             their keys */
+    MOVE_TRIES = 10,      /* tries to hand a window over before the move rests */
     MOVE_REST_MS = 10000, /* how long a move rests after these tries, and after an error */
-    MOVE_RESTS = 3,       /* rests after which a split that has got no further ends */
+    MOVE_RESTS = 3,       /* after this many rests without progress a split ends */
     MOVE_PAUSE_MAX_MS = 2000,
-    MOVE_SAMPLE = 4096, /* keys among which the median is looked for */
+    MOVE_SAMPLE = 4096, /* size of the sample in which the median is found */
     MOVE_OPEN_UPLOADS = 1000,
 };
 
-/* What the mover knows of a bucket. Guarded by mover.lock; the thread that has set `at_work` alone
- * changes the members of the second part. */
+/* The mover's record of a bucket. Guarded by mover.lock. The members of the second part are changed
+ * only by the thread that has set `at_work`. */
 struct move {
     struct list node;
     struct sharded *bucket; /* a reference */
@@ -32,29 +33,29 @@ struct move {
     enum shard_move_kind kind;
     bool hurry;
     bool at_work;    /* a thread works on the move */
-    bool forgotten;  /* the last user drops this */
-    bool removed;    /* the bucket was removed, and only the cleaning is left */
-    unsigned users;  /* threads that use this */
-    uint64_t due_ns; /* clock_mono_ns(): no work before */
+    bool forgotten;  /* the record is dropped when its last user ends */
+    bool removed;    /* the bucket was removed, and only its shards and maps are left to remove */
+    unsigned users;  /* number of threads that use this record */
+    uint64_t due_ns; /* clock_mono_ns() time at which the next turn may begin */
     uint64_t started_ns;
     int64_t started_ms, error_ms;
     uint64_t keys_moved, keys;
     bool counted;
     char waits[256];
-    struct err error; /* of the last failure; code 0: none */
+    struct err error; /* the last failure; code 0: none */
 
-    size_t limit;   /* keys of the next window */
-    unsigned tries; /* windows that could not be handed over since the last one that was */
-    unsigned rests; /* how often the move has rested after such tries */
-    /* The move has ended before it had moved everything, at this time (clock_mono_ms()), and the
-     * error says why; 0: it has not. */
+    size_t limit;   /* most keys of the next window */
+    unsigned tries; /* tries that failed since a window was last handed over */
+    unsigned rests; /* how often the move has rested since a window was last handed over */
+    /* clock_mono_ms() time at which the move ended although keys were left to move; `error` says
+     * why. 0: it did not end in this way. */
     uint64_t gave_up_ms;
 };
 
 struct mover {
     struct mover_options o;
     struct mutex lock;   /* class "shard.mover" */
-    struct cond changed; /* a move has ended, or its thread works no more */
+    struct cond changed; /* signalled when a thread has ended a move or its work on one */
     struct list moves;
     size_t window_keys; /* MOVE_KEYS; tests want smaller windows */
     struct mover_stats stats;
@@ -63,11 +64,11 @@ struct mover {
 
 /* --- work; under no lock --- */
 
-/* Does the next piece of work of a move: looks for the boundary, counts, hands one window over, or
+/* Does the next piece of work of a move: finds the boundary, counts keys, hands one window over, or
  * ends the move. 0: there is more to do. ERR_END: the move has ended. ERR_AGAIN: the move has to
- * wait, and `err` says why; the next try is due at r->due_ns. */
+ * wait; `err` says why, and the next try is due at r->due_ns. */
 int move_turn(struct mover *m, struct move *r, struct err *err) MUST_CHECK;
-/* Does a turn of the move, and keeps its outcome in `r`. */
+/* Does one turn of the move, and stores its outcome in `r`. */
 void move_work(struct mover *m, struct move *r);
 
 /* --- maps; under s->changes --- */
@@ -75,78 +76,81 @@ void move_work(struct mover *m, struct move *r);
 /* Opens the shard with this number. */
 int move_open_place(struct sharded *s, const struct shard_map *m, uint32_t number,
                     struct bucket **out, struct err *err) MUST_CHECK;
-/* Publishes the draft as one step, and releases it. */
+/* Publishes the draft in the step with this name (step.h), and releases the draft. */
 int move_publish(struct sharded *s, struct shard_map *draft, const char *step,
                  struct err *err) MUST_CHECK;
-/* Opens what the newest map has closed. Rows of a window that was being moved go back first. */
+/* Opens whatever the newest map has closed. Rows of a window that was being moved first go back to
+ * the owner of the window. */
 int move_repair(struct sharded *s, struct err *err) MUST_CHECK;
-/* Returns a map in which nothing is closed, as a reference: repairs the newest one if need be.
- * ERR_CONFLICT: the bucket is being removed. ERR_NO_BUCKET: it is plain. */
+/* Returns a reference to a newest map in which nothing is closed; repairs the map if necessary.
+ * ERR_CONFLICT: the bucket is being removed. ERR_NO_BUCKET: the bucket is plain. */
 int move_open_map(struct sharded *s, struct shard_map **out, struct err *err) MUST_CHECK;
 
 /* --- the parts of a move --- */
 
-/* Notes the move in the map: makes the shard of a split, or chooses the direction of a merge.
- * Called under s->changes. ERR_END: there is nothing to move (SHARD_DISABLE). */
+/* Write a new move into the map. A split also makes the new shard, and a merge chooses which of the
+ * two shards gets the keys. Called under s->changes. ERR_END: there is nothing to move (only for
+ * SHARD_DISABLE). */
 int move_note_split(struct sharded *s, struct str at, struct err *err) MUST_CHECK;
 int move_note_merge(struct sharded *s, struct str at, struct err *err) MUST_CHECK;
 int move_note_disable(struct sharded *s, struct err *err) MUST_CHECK;
-/* Looks for the best boundary of a split. *keys is how many keys will move. ERR_NOT_FOUND: the
- * bucket has too few keys. */
+/* Finds the best boundary of a split. *keys is the number of keys that will move. ERR_NOT_FOUND:
+ * the bucket has too few keys. */
 int move_find_median(struct sharded *s, struct arena *a, struct str *at, uint64_t *keys,
                      struct err *err) MUST_CHECK;
-/* Counts the keys that the noted move has yet to move. */
+/* Counts the keys that the move in the map still has to move. */
 int move_count(struct sharded *s, uint64_t *keys, struct err *err) MUST_CHECK;
 
-/* One window. */
+/* One call of hand_over_next(): its arguments ("in") and results ("out"). */
 struct hand_over {
-    size_t limit;       /* in: most keys */
+    size_t limit;       /* in: most keys of the window */
     uint64_t keys;      /* out: keys that were moved */
     uint64_t closed_ms; /* out: how long the window was closed */
     bool reopened;      /* out: requests did not end in time */
-    bool cleaned;       /* out: instead, garbage was removed where the window will lie */
+    bool cleaned;       /* out: garbage was removed instead, where the window will be */
     bool stuck;         /* out: with ERR_TOO_LARGE, the next key can never be moved */
 };
-/* Hands the next window of the noted move over. Called under s->changes. ERR_END: all of it is
- * where it belongs. ERR_AGAIN: requests are in the way. */
+/* Hands over the next window of the move in the map. Called under s->changes. ERR_END: all keys of
+ * the move are where they belong. ERR_AGAIN: requests prevent the hand-over at the moment. */
 int hand_over_next(struct sharded *s, struct hand_over *h, struct err *err) MUST_CHECK;
 
 /* --- garbage (H10); under s->changes --- */
 
-/* Removes rows that the place has in the window, of which no segment of the place overlaps any
- * part: some thousand of them, and *more says whether there are others. `m` is the newest map. */
+/* Removes rows that the place has in the window, some thousands in one call; *more says whether
+ * others are left. No segment of the place may overlap the window. `m` is the newest map. */
 int move_remove_garbage(struct sharded *s, const struct shard_map *m, uint32_t number,
                         const struct shard_window *w, bool *more, struct err *err) MUST_CHECK;
-/* Removes a shard that the map does not have, with all its rows. A shard that is not there is
- * fine. */
+/* Removes a shard that is not in the map, with all its rows. It is no error if the shard does not
+ * exist. */
 int move_remove_shard(struct sharded *s, const struct shard_map *m, struct str name,
                       struct err *err) MUST_CHECK;
 
-/* Ends the noted move in the map, with the shards that have no segments any more; these are then
- * removed. With `plain`, the bucket becomes plain if it has all keys itself. *became_plain says
+/* Ends the move in the map. Shards that have no segments any more leave the map and are then
+ * removed. With `plain`, a bucket that has all its keys itself becomes plain; *became_plain says
  * whether it did. Takes s->changes. */
 int move_end(struct mover *m, struct sharded *s, bool plain, bool *became_plain,
              struct err *err) MUST_CHECK;
-/* Removes the shards that have the bucket's mark and are in no map: those that a killed mover has
- * left. Only empty ones are removed. */
+/* Removes the empty shards that have the bucket's mark and are not in the map. A mover that was
+ * killed leaves such shards. */
 int move_tidy(struct sharded *s, const struct shard_map *m, struct err *err) MUST_CHECK;
-/* Removes all that is left of the sharding of a bucket that is plain or removed. */
+/* Removes everything that sharding made for a bucket that is now plain or removed. */
 int move_clean_up(struct sharded *s, struct err *err) MUST_CHECK;
 
-/* --- the mover's book --- */
+/* --- the mover's records of buckets --- */
 
-/* Returns what the mover knows of a bucket, under mover.lock; NULL: nothing. */
+/* Returns the record of the bucket, under mover.lock. NULL: there is none. */
 struct move *move_find(struct mover *m, const struct sharded *s);
-/* Adds what is not there. */
+/* As move_find(), but adds a record if there is none. */
 struct move *move_of(struct mover *m, struct sharded *s);
-/* Notes the move that the newest map has, if it is not at work already. */
+/* Makes the mover continue the move that the newest map has, unless the mover has it already. */
 void move_take_over(struct mover *m, struct sharded *s);
-/* Whether the last move of the bucket gave up within this time. If so, `why` says why. */
+/* Whether the last move of the bucket gave up at most `within_ms` ago. If so, `why` gets the
+ * reason. */
 bool move_gave_up(struct mover *m, struct sharded *s, uint64_t within_ms, char *why, size_t size);
-/* Makes the mover's thread remove what is left of a bucket that was removed, since that has failed
- * (`why`), and call gone() then. */
+/* Gives the mover's thread the task to remove what is left of a removed bucket and then to call
+ * gone(). Called when removing it has failed with the error `why`. */
 void move_clean_later(struct mover *m, struct sharded *s, const struct err *why);
-/* Says that nothing of the bucket is at work any more, and waits for the thread to leave it. */
+/* Ends the mover's work on the bucket, and waits until its thread has left the bucket. */
 void move_forget(struct mover *m, struct sharded *s);
 
 #endif

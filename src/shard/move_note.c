@@ -1,12 +1,12 @@
-/* How a move begins: where the boundary is, and the map that says what is to be moved. */
+/* How a move begins: finds the boundary, and makes the map that has the move. */
 #include "object/local/local_adopt.h"
 #include "shard/move_int.h"
 #include "shard/names.h"
 #include "shard/plan.h"
 
-enum { NAME_TRIES = 16 }; /* numbers that are skipped because a killed mover has left a shard */
+enum { NAME_TRIES = 16 }; /* most numbers to skip, whose shards a killed mover has left */
 
-/* Opens the newest map for a new move: nothing is closed, and no move is noted in it. */
+/* Gets the newest map for a new move: nothing may be closed in it, and it must not have a move. */
 static int note_begin(struct sharded *s, struct shard_map **out, struct err *err)
 {
     int code = move_open_map(s, out, err);
@@ -32,7 +32,7 @@ static int split_check(const struct shard_map *m, struct str at, struct err *err
     return 0;
 }
 
-/* Makes the bucket of a new shard. A number whose name is taken is skipped. */
+/* Makes the bucket of a new shard. Skips numbers whose name is in use. */
 static int split_make_shard(struct sharded *s, const struct shard_map *m, struct arena *a,
                             uint32_t *number, struct str *name, struct err *err)
 {
@@ -159,7 +159,8 @@ int move_count(struct sharded *s, uint64_t *keys, struct err *err)
         struct sampled x = {0};
         if (!window_overlaps(&w, &m->move.window) || map_place_at(m, i)->number == m->move.to)
             continue;
-        /* The window of a split begins inside of its first segment. */
+        /* The window begins inside the first segment of the split, so only the keys above `after`
+         * count. */
         if (str_cmp(w.after, m->move.window.after) < 0) {
             struct bucket *b = NULL;
             code = move_open_place(s, m, map_place_at(m, i)->number, &b, err);
@@ -199,8 +200,9 @@ static int merge_counts(struct sharded *s, const struct shard_map *m, size_t rig
     return code;
 }
 
-/* Finds the segment whose beginning goes: the one at the boundary or, if that is empty, the right
- * one of the two neighbours with the fewest objects. *counts is what the two have. */
+/* Finds the segment whose beginning is removed by the merge: the segment that begins at the
+ * boundary `at`. If `at` is empty, takes the two neighbours with the fewest objects, and of these
+ * the right one. *counts is the number of objects of both. */
 static int merge_find(struct sharded *s, const struct shard_map *m, struct str at, size_t *right,
                       struct bucket_usage counts[2], struct err *err)
 {

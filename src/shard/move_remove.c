@@ -1,16 +1,16 @@
 /* DeleteBucket of a sharded bucket (docs/sharding.md, "DeleteBucket").
  *
- *     look        without closing anything: most refusals end here
+ *     look        check that all shards are empty, without closing anything: most refusals end here
  *     close       every key, and wait for requests under way
  *     look again  every shard must be empty
  *     deleting    the map says so, and every request is refused from now on
  *     remove      the bucket itself, with the asker's rights: this decides
  *     clean       the shards, then the map bucket
  *
- * Until the bucket itself is removed, the state goes back after any error, and a start goes on:
- * with the removal if the map says `deleting`, else by opening what was closed. The bucket is known
- * by its id: another one that has got its name is left alone. If the cleaning fails, the name stays
- * in use, and the mover's thread tries again. */
+ * Until the bucket itself is removed, any error brings back the state before the removal. If weir
+ * is killed, the next start continues the removal if the map says `deleting`, and otherwise opens
+ * what was closed. The bucket is recognized by its id, so a later bucket with its name is not
+ * touched. If the cleaning fails, the name stays in use, and the mover's thread tries again. */
 #include "base/clock.h"
 #include "object/local/local_adopt.h"
 #include "shard/move_int.h"
@@ -77,7 +77,7 @@ static int remove_drain(struct sharded *s, struct err *err)
                              REMOVE_DRAIN_MS);
 }
 
-/* Says in the map that the bucket is being removed. A move that is noted there ends. */
+/* Writes into the map that the bucket is being removed. A move in the map ends. */
 static int remove_say(struct sharded *s, struct err *err)
 {
     struct shard_map *m = table_map(s->table), *draft = map_draft(m);
@@ -90,8 +90,8 @@ static int remove_say(struct sharded *s, struct err *err)
     return move_publish(s, draft, "shard.deleting", err);
 }
 
-/* Brings the bucket back to the state before the removal. Returns `code`, the error that ended the
- * removal, or the error that keeps the bucket closed. */
+/* Brings back the state before the removal. Returns `code`, the error that ended the removal, or
+ * the error because of which the bucket stays closed. */
 static int remove_undo(struct sharded *s, int code, struct err *err)
 {
     struct shard_map *m = table_map(s->table);
@@ -112,8 +112,9 @@ static int remove_undo(struct sharded *s, int code, struct err *err)
     return undone;
 }
 
-/* Removes the bucket itself, whose map says that it is being removed. After an error the state goes
- * back, unless the bucket was not there (ERR_NO_BUCKET). */
+/* Removes the bucket itself; the map already says that it is being removed. After an error the
+ * state before the removal comes back, except after ERR_NO_BUCKET: then the bucket was removed
+ * already. */
 static int remove_itself(struct sharded *s, struct err *err)
 {
     struct bucket *home = NULL;
@@ -137,12 +138,13 @@ static bool sharded_is_deleting(struct sharded *s)
     return deleting;
 }
 
-/* *gone: the bucket itself is not there any more. */
+/* Removes the bucket itself. *gone: the bucket itself does not exist any more. */
 static int remove_decide(struct sharded *s, bool *gone, struct err *err)
 {
     int code = 0;
 
-    if (!sharded_is_deleting(s)) { /* else the state could not go back after an error */
+    if (!sharded_is_deleting(s)) { /* otherwise an earlier error could not bring back the state,
+                                      and the bucket is still in it */
         code = remove_close(s, err);
         if (code == 0)
             code = remove_drain(s, err);
@@ -179,7 +181,7 @@ int mover_remove(struct mover *m, struct sharded *s, struct str user, struct err
     int code = sharded_is_deleting(s) ? 0 : remove_check_empty(s, err);
     bool gone = false;
 
-    (void)user; /* whoever may delete the bucket was asked before */
+    (void)user; /* the caller has checked that the user may delete the bucket */
     if (code < 0)
         return code;
     mutex_lock(&s->changes);
@@ -199,7 +201,7 @@ static int recover_active(struct mover *m, struct sharded *s, struct err *err)
     struct shard_map *now = table_map(s->table);
 
     if (code == ERR_CONFLICT && now->closed == SHARD_CLOSED_ADOPT) {
-        /* The window stays closed, and the mover tries again. The rest of the bucket serves. */
+        /* The window stays closed, and the mover tries again. The rest of the bucket is served. */
         log_warn(m->o.log, "shard.window_stays_closed", log_s("bucket", s->name),
                  log_z("error", stays.text));
         code = 0;
@@ -214,8 +216,9 @@ static int recover_active(struct mover *m, struct sharded *s, struct err *err)
     return code;
 }
 
-/* Removes what is left of the sharding of a bucket that is plain or removed. If that fails, the
- * next start tries again: whatever bucket has the name now must be served. */
+/* Removes everything that sharding made for a bucket that is now plain or removed. If that fails,
+ * the next start tries again. The error is only noted, because the bucket that has the name now
+ * must be served. */
 static void recover_rest(struct mover *m, struct sharded *s)
 {
     struct err err = {0};
@@ -234,7 +237,7 @@ static int recover_state(struct mover *m, struct sharded *s, bool *serves, struc
     *serves = state == SHARD_ACTIVE;
     if (state == SHARD_DELETING) {
         code = remove_itself(s, err);
-        *serves = code == ERR_CONFLICT; /* it was not empty, and is active again */
+        *serves = code == ERR_CONFLICT; /* the bucket was not empty, and is active again */
         if (code == ERR_CONFLICT || code == ERR_NO_BUCKET)
             code = 0;
     }

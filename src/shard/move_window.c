@@ -2,26 +2,27 @@
  *
  *     choose   the next keys, up to 1,000 or (at full speed) 4,000, below the smallest key of a
  *              long request, and below a key whose rows are too many for one change
- *     clean    rows that the other shard has in the window are garbage, and are removed (H10)
+ *     clean    rows that the target has in the window are garbage, and are removed (H10)
  *     close    a map that closes the window: new requests wait
  *     drain    requests that began before end
  *     adopt    the rows change their bucket, in one change of the database for each 1,000 keys
  *     commit   a map that gives the window to the other shard, and opens it
  *
- * Killed before `adopt`: nothing happened but the closing. Killed between `adopt` and `commit`: the
- * rows are in the other shard, and the map says that they are not. move_repair() moves them back
- * and opens the window, so every start finds one of the two whole states. While a window is closed,
- * rows that lie in the other shard inside of it are all rows that were moved: the shard owned
- * nothing there, and it was cleaned there before the window was closed. */
+ * If weir is killed before `adopt`, the window is closed and nothing else has changed. If weir is
+ * killed between `adopt` and `commit`, the rows are in the target, but the map still gives the
+ * window to the source. At the next start move_repair() moves the rows back and opens the window.
+ * All rows that the target has in the closed window were moved there: the target owned no key of
+ * the window, and was cleaned there before the window was closed. */
 #include "base/clock.h"
 #include "object/local/local_adopt.h"
 #include "shard/move_int.h"
 
-/* The next window of a move, as it was before it was closed. */
+/* The next window of a move, as chosen before it is closed. */
 struct window {
     struct shard_window w;
     uint32_t from, to;
-    uint64_t keys; /* of objects and versions; keys with nothing but uploads are not counted */
+    uint64_t keys; /* number of keys with objects or versions; keys with nothing but uploads are
+                      not counted */
     bool empty;
 };
 
@@ -49,7 +50,7 @@ int move_publish(struct sharded *s, struct shard_map *draft, const char *step, s
     return code;
 }
 
-/* Moves all rows of the window. Behind a crash, a part of them may be in the target. */
+/* Moves all rows of the window. After a crash some of them may be in the target already. */
 static int adopt_all(struct bucket *to, struct bucket *from, const struct shard_window *w,
                      struct err *err)
 {
@@ -144,7 +145,8 @@ static struct str least_upto(struct str a, struct str b)
     return window_compare_upto(a, b) <= 0 ? a : b;
 }
 
-/* Finds the first segment in the move's window that is not where the move takes it. */
+/* Finds the first segment in the move's window that is not yet on the shard to which the move takes
+ * it. */
 static int window_find(const struct shard_map *m, struct window *out)
 {
     const struct shard_window *all = &m->move.window;
@@ -164,11 +166,11 @@ static int window_find(const struct shard_map *m, struct window *out)
     return ERR_END;
 }
 
-/* What is in a shard behind the beginning of a window. */
+/* The keys that a shard has after the beginning of a window. */
 struct contents {
-    struct str *keys; /* of objects and versions, ascending; in the arena */
+    struct str *keys; /* keys of objects and versions, ascending; in the arena */
     size_t count;
-    bool more; /* there may be others */
+    bool more; /* there may be further keys */
     struct upload_list uploads;
 };
 
@@ -181,7 +183,7 @@ static void contents_add(struct contents *c, const struct list_result *page)
     }
 }
 
-/* Reads keys, in as few pages as `limit` keys have if each has one version. */
+/* Reads up to `limit` keys. The page size fits keys that have one version each. */
 static int contents_read_keys(struct contents *c, struct bucket *b, const struct shard_window *w,
                               size_t limit, struct arena *a, struct err *err)
 {
@@ -223,7 +225,7 @@ static bool contents_are_in(const struct contents *c, const struct shard_window 
            (c->uploads.count && window_has(w, c->uploads.uploads[0].key));
 }
 
-/* Ends the window where the contents end that were read. */
+/* Ends the window after the last key that was read. */
 static void window_end(struct window *x, const struct contents *c)
 {
     if (c->more && c->count)
@@ -241,8 +243,8 @@ static int window_end_below_busy(struct window *x, const struct contents *c, str
 
     if (busy.len == 0)
         return 0;
-    /* Nothing is known to lie below the key in an empty window, and a window that is closed without
-     * hope of a drain only keeps its clients waiting. */
+    /* The window has no keys below that key. Closing it would only make its clients wait, because
+     * the old request would keep it from being handed over. */
     while (i > 0 && str_cmp(c->keys[i - 1], busy) >= 0)
         i--;
     if (i == 0)
@@ -258,7 +260,8 @@ static void window_count(struct window *x, const struct contents *c)
         x->keys++;
 }
 
-/* Ends the window below a key that has too many rows. ERR_TOO_LARGE: that is the first key. */
+/* Ends the window below the first key that has too many rows for one change. ERR_TOO_LARGE: this is
+ * the first key of the window. */
 static int window_end_below_large(struct window *x, struct bucket *from, struct hand_over *h,
                                   struct arena *a, struct err *err)
 {
@@ -305,7 +308,7 @@ static int window_choose(struct window *x, struct sharded *s, const struct shard
     return code < 0 ? code : arena_error(a);
 }
 
-/* Looks again into a window that was chosen because it is empty, now that it is closed. */
+/* Checks that a window that was chosen as empty is still empty, after it was closed. */
 static int window_check_empty(const struct window *x, struct sharded *s, const struct shard_map *m,
                               struct arena *a, struct err *err)
 {
@@ -333,7 +336,8 @@ static int window_close(const struct window *x, struct sharded *s, const struct 
     return move_publish(s, draft, "shard.close", err);
 }
 
-/* Moves the rows of the closed window, and gives the window away. */
+/* Moves the rows of the closed window, and publishes the map that gives the window to the
+ * target. */
 static int window_commit(const struct window *x, struct sharded *s, const struct shard_map *closed,
                          struct arena *a, struct err *err)
 {
@@ -355,8 +359,8 @@ static int window_commit(const struct window *x, struct sharded *s, const struct
     return move_publish(s, draft, "shard.commit", err);
 }
 
-/* Whether the newest map has given the window away: a commit whose outcome was unknown may have
- * been made all the same. */
+/* Whether the newest map gives the window to the target. This is possible although the commit has
+ * returned an error, because its outcome may have been unknown. */
 static bool window_is_given(const struct window *x, struct sharded *s)
 {
     struct shard_map *m = table_map(s->table);
@@ -366,8 +370,8 @@ static bool window_is_given(const struct window *x, struct sharded *s)
     return given;
 }
 
-/* Moves the rows back after an error, and opens the window. Returns `code`, or the error that keeps
- * the window closed. */
+/* Moves the rows back after an error, and opens the window. Returns `code`, or the error because of
+ * which the window stays closed. */
 static int window_undo(const struct window *x, struct sharded *s, const struct shard_map *closed,
                        int code, struct err *err)
 {
@@ -382,7 +386,7 @@ static int window_undo(const struct window *x, struct sharded *s, const struct s
     return undone;
 }
 
-/* Waits for requests in the closed window, and hands it over. */
+/* Waits until the requests in the closed window have ended, and hands the window over. */
 static int window_finish(const struct window *x, struct sharded *s, struct hand_over *h,
                          struct arena *a, struct err *err)
 {
@@ -423,7 +427,8 @@ int hand_over_next(struct sharded *s, struct hand_over *h, struct err *err)
         if (code == 0)
             code = window_finish(&x, s, h, &a, err);
         else
-            code = window_undo(&x, s, m, code, err); /* it may be closed all the same */
+            code = window_undo(&x, s, m, code, err); /* the window may be closed in spite of the
+                                                        error */
         h->closed_ms = (clock_mono_ns() - since) / NS_PER_MS;
     }
     if (code == 0 && !h->cleaned)

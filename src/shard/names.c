@@ -6,8 +6,8 @@
 
 enum {
     NAME_MAX_LEN = 63,
-    MAP_STEM_MAX = 41,   /* with "-weir-<12>-map" the name has 63 characters */
-    SHARD_STEM_MAX = 33, /* with "-weir-<12>-<4>-<6 digits>" too */
+    MAP_STEM_MAX = 41,   /* so that with "-weir-<12>-map" the name has at most 63 characters */
+    SHARD_STEM_MAX = 33, /* the same with "-weir-<12>-<4>-<6 digits>" */
 };
 
 static const char base32[] = "abcdefghijklmnopqrstuvwxyz234567";
@@ -31,8 +31,8 @@ static bool names_is_word(char c)
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
 }
 
-/* Returns the part of the name that is for people. It begins and ends with a letter or a digit,
- * unless it is empty. */
+/* Returns the readable first part of the name, made of the bucket's name. It begins and ends with a
+ * letter or a digit, unless it is empty. */
 static struct str names_stem(struct arena *a, struct str bucket, size_t max)
 {
     struct str lower = arena_lower(a, str_head(bucket, max));
@@ -92,7 +92,7 @@ bool shard_name_parse(struct str name, struct str bucket, struct str *mark, uint
         return false;
     while (name.p[name.len - 1 - digits] >= '0' && name.p[name.len - 1 - digits] <= '9')
         digits++;
-    if (digits == 0) /* a map */
+    if (digits == 0) /* the name of a map bucket has no number */
         return false;
     struct str tail = str_skip(name, name.len - digits - 1 - SHARD_MARK_LEN - 1 - SHARD_HASH_LEN);
     names_hash(bucket, hash);

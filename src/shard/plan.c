@@ -12,27 +12,28 @@
 
 enum {
     PLAN_EVERY_MS = MS_PER_S,
-    PLAN_SHARE = 5,          /* the plan works for a fifth of the time */
-    PLAN_HALF_PERCENT = 40,  /* a half of a split has at least so much of the threshold */
-    PLAN_MERGE_PERCENT = 50, /* neighbours that are merged have less than this together */
+    PLAN_SHARE = 5,          /* the thread works for at most a fifth of the time */
+    PLAN_HALF_PERCENT = 40,  /* a split is made only if each half has this share of the threshold */
+    PLAN_MERGE_PERCENT = 50, /* two neighbours are merged if they have less together */
     PLAN_SAMPLE_PERCENT =
-        50, /* from here on, the keys of a shard are looked at before it is full */
-    PLAN_GROWN_PERCENT = 120,   /* and again when there are so many more */
-    PLAN_EARLY_PERCENT = 95,    /* from here on, a shard whose keys grow is split */
-    PLAN_AGAIN_PERCENT = 101,   /* and this is looked at again after so many more */
-    PLAN_REFUSED_PERCENT = 105, /* and a boundary is looked for again after so many more */
-    PLAN_GROWING_PERCENT = 90,  /* so many of the new keys are at the end: the keys grow */
+        50, /* a shard with more objects than this is sampled, to see later whether its keys grow */
+    PLAN_GROWN_PERCENT = 120,   /* and sampled again at this multiple of the keys */
+    PLAN_EARLY_PERCENT = 95,    /* a shard with more objects than this is split, if its keys grow */
+    PLAN_AGAIN_PERCENT = 101,   /* and, if they do not grow, is checked again at this multiple */
+    PLAN_REFUSED_PERCENT = 105, /* after no boundary was found, tried again at this multiple */
+    PLAN_GROWING_PERCENT = 90,  /* the keys grow if this share of the new keys is at the end */
 };
 
-/* What the plan remembers of a shard. */
+/* What the plan remembers of a shard. A *sample* is every n-th key of a segment, up to MOVE_SAMPLE
+ * keys. */
 struct watched {
     uint32_t place;
-    uint64_t most;    /* objects that the shard has had */
-    uint64_t count;   /* keys when they were looked at; 0: they never were */
-    char *high;       /* owned: the 99th percentile of the keys then */
-    uint64_t checked; /* objects of the shard when its keys were last found not to grow */
-    /* Objects of the shard when no good boundary was found, or when it was split above its greatest
-     * key; 0: neither has happened. */
+    uint64_t most;    /* greatest number of objects that this process has seen in the shard */
+    uint64_t count;   /* number of keys at the last sample; 0: there was none */
+    char *high;       /* owned: the 99th percentile of the keys at that sample */
+    uint64_t checked; /* objects of the shard when its keys were last checked for growth */
+    /* Objects of the shard when no good boundary was found, or when the shard was split above its
+     * greatest key; 0: neither has happened. */
     uint64_t refused;
 };
 
@@ -41,25 +42,25 @@ struct watch {
     struct list node;
     struct storage *home;
     char *name; /* owned */
-    bool seen;  /* in this round */
+    bool seen;  /* found in the current round */
     enum shard_move_kind last;
-    uint64_t last_ms; /* clock_mono_ms() when a move in that direction was seen; 0: never */
+    uint64_t last_ms; /* clock_mono_ms() time of the last move, of the kind `last`; 0: none */
     VEC(struct watched) places;
     char why[256];
 };
 
 struct plan {
     struct plan_options o;
-    /* Held while one bucket is looked at; class "shard.look". Guards the watches. */
+    /* Held while one bucket is checked; class "shard.look". Guards the watches. */
     struct mutex looking;
-    struct mutex lock; /* class "shard.plan": guards `why` of the watches, and the two below */
+    struct mutex lock; /* class "shard.plan"; guards `threshold`, `automatic` and every `why` */
     uint64_t threshold;
     bool automatic;
-    struct list watches; /* changed under both locks, read under one of them */
+    struct list watches; /* changed under both locks, read under either */
     struct loop loop;
 };
 
-/* One look at a bucket. */
+/* One check of a bucket. */
 struct look {
     struct plan *plan;
     struct sharded *s;
@@ -164,7 +165,7 @@ static uint64_t percent_of(uint64_t n, uint64_t percent)
 struct sampled {
     struct str *keys;
     size_t key_count;
-    uint64_t count; /* of all keys */
+    uint64_t count; /* number of all keys of the segment */
 };
 
 static int segment_sample(struct look *l, size_t segment, struct sampled *out, struct err *err)
@@ -181,7 +182,7 @@ static int segment_sample(struct look *l, size_t segment, struct sampled *out, s
     return code;
 }
 
-/* Estimates how many keys are above `at`. */
+/* Estimates how many keys of the segment are above `at`. */
 static uint64_t keys_above(const struct sampled *k, struct str at)
 {
     size_t above = 0;
@@ -191,13 +192,13 @@ static uint64_t keys_above(const struct sampled *k, struct str at)
     return k->key_count ? k->count * above / k->key_count : 0;
 }
 
-/* Whether nearly all keys that are new since the last look sort above those of that time. */
+/* Whether nearly all keys that are new since the last sample sort above the keys of that sample. */
 static bool keys_grow(const struct watched *x, const struct sampled *k)
 {
     if (x->count == 0 || k->count <= x->count)
         return false;
     uint64_t above = keys_above(k, str_z(x->high));
-    uint64_t before = x->count / 100; /* keys that were above the 99th percentile then */
+    uint64_t before = x->count / 100; /* keys that were above the 99th percentile at that sample */
     return above > before && (above - before) * 100 >= (k->count - x->count) * PLAN_GROWING_PERCENT;
 }
 
@@ -210,7 +211,8 @@ static void keys_remember(struct watched *x, const struct sampled *k)
     x->count = k->count;
 }
 
-/* Finds the greatest key of a segment behind a key that it has. */
+/* Finds the greatest key of a segment. The search begins after the key `from`, which the segment
+ * has. */
 static int segment_last_key(struct look *l, size_t segment, struct str from, struct str *out,
                             struct err *err)
 {
@@ -239,13 +241,14 @@ static int segment_last_key(struct look *l, size_t segment, struct str from, str
 
 /* --- splits --- */
 
-/* Returns how many objects the shard has that the segment is on. */
+/* Returns the number of objects of the shard that has this segment. */
 static uint64_t look_objects(const struct look *l, size_t segment)
 {
     return l->counts[l->map->segments[segment].place].usage.objects;
 }
 
-/* Whether a move in this direction would turn round a younger one. */
+/* Whether a move of this kind may begin: the last move of the opposite kind must be long enough
+ * ago. */
 static bool look_is_calm(struct look *l, enum shard_move_kind kind)
 {
     const struct watch *w = l->watch;
@@ -278,8 +281,8 @@ static void look_say_refused(struct look *l, const struct watched *x)
              x->place, l->threshold, percent_of(l->threshold, PLAN_HALF_PERCENT));
 }
 
-/* Finds the greatest key of a segment whose keys grow, as the boundary. Empty: it ends there
- * already. */
+/* Finds the boundary for a segment whose keys grow: its greatest key. Empty: the segment ends at
+ * that key already. */
 static int look_find_end(struct look *l, size_t segment, const struct sampled *k, struct str *at,
                          struct err *err)
 {
@@ -299,7 +302,7 @@ static int look_split_end(struct look *l, size_t segment, struct watched *x,
 
     if (code < 0 || at.len == 0)
         return code;
-    x->refused = look_objects(l, segment); /* it stays as it is */
+    x->refused = look_objects(l, segment); /* the shard keeps all its objects */
     code = look_begin(l, SHARD_SPLIT, at, err);
     *begun = code == 0;
     return code;
@@ -338,8 +341,8 @@ static int look_split(struct look *l, size_t segment, struct watched *x, bool *b
     return code;
 }
 
-/* Splits a segment that is nearly full above its greatest key, if its keys grow: so it never has
- * more objects than the threshold. */
+/* Splits a segment above its greatest key when the shard is nearly full and the keys grow. So the
+ * shard never has more objects than the threshold. */
 static int look_split_early(struct look *l, size_t segment, struct watched *x, bool *begun,
                             struct err *err)
 {
@@ -355,7 +358,8 @@ static int look_split_early(struct look *l, size_t segment, struct watched *x, b
     return code < 0 || k.key_count == 0 ? code : look_split_end(l, segment, x, &k, begun, err);
 }
 
-/* Looks at the keys of a shard that is filling up, so that it is known later whether they grow. */
+/* Samples the keys of a shard that is filling up, so that a later check can tell whether they
+ * grow. */
 static int look_remember(struct look *l, size_t segment, struct watched *x, struct err *err)
 {
     struct sampled k = {0};
@@ -411,7 +415,7 @@ static size_t place_segments(const struct shard_map *m, size_t place)
 }
 
 /* Whether two neighbours have become so small that they are merged. Shards that were always small
- * stay: somebody has made them on purpose. */
+ * are not merged, because somebody has made them on purpose. */
 static bool look_may_merge(struct look *l, size_t left, size_t right)
 {
     const struct shard_count *a = &l->counts[left], *b = &l->counts[right];
@@ -433,9 +437,10 @@ static int look_for_merges(struct look *l, struct err *err)
     return 0;
 }
 
-/* --- looking --- */
+/* --- checking a bucket --- */
 
-/* A move that is under way is taken over if nobody works on it, and nothing else begins. */
+/* Whether a move is under way; then nothing else begins. If the mover does not have the move yet,
+ * it continues the move from now on. */
 static bool look_is_moving(struct look *l)
 {
     if (l->map->move.id.len == 0)
@@ -455,7 +460,7 @@ static int look_at_map(struct look *l, struct err *err)
     int code = shard_counts(l->s, &l->arena, &l->counts, &count, err);
 
     if (code < 0 || count != l->map->place_count)
-        return code; /* another map was installed meanwhile: the next round looks again */
+        return code; /* another map was installed meanwhile: the next round checks again */
     for (size_t i = 0; i < count; i++) {
         struct watched *x = watched_of(l->watch, l->counts[i].place);
         if (l->counts[i].usage.objects > x->most)
@@ -516,7 +521,7 @@ static void plan_look_at(void *ctx, struct sharded *s)
                  log_z("error", err.text));
 }
 
-/* Forgets buckets that were not seen in this round. */
+/* Drops the watches of buckets that were not found in this round. */
 static void plan_forget(struct plan *p)
 {
     mutex_lock(&p->looking);

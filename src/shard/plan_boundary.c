@@ -1,7 +1,7 @@
-/* Choosing the boundary of a split. Nothing here asks anybody. */
+/* Chooses the boundary of a split, by comparing keys only. */
 #include "shard/plan.h"
 
-/* The part of a sample in which the boundary is looked for, in percent. */
+/* The part of the sample, in percent, from which the boundary is chosen. */
 enum { BOUNDARY_FROM = 45, BOUNDARY_TO = 55 };
 
 static size_t common_length(struct str a, struct str b)
@@ -13,7 +13,7 @@ static size_t common_length(struct str a, struct str b)
     return n;
 }
 
-/* Returns the beginning of the string up to `len` bytes, with a last byte that is one higher. */
+/* Returns the first `len` bytes of the string, with the last of them raised by one. */
 static struct str raised(struct str s, size_t len, struct arena *a)
 {
     char *copy = arena_z(a, str_n(s.p, len));
@@ -23,7 +23,8 @@ static struct str raised(struct str s, size_t len, struct arena *a)
     return copy ? str_n(copy, len) : STR_EMPTY;
 }
 
-/* Returns the shortest string between the two, which differ at the byte `common`, as bytes. */
+/* Returns the shortest string between the two, compared as bytes. `common` is the index of the
+ * first byte in which they differ. */
 static struct str shortest_between(struct str below, struct str above, size_t common,
                                    struct arena *a)
 {
@@ -50,7 +51,7 @@ struct str boundary_between(struct str below, struct str above, struct arena *a)
         if (above.p[i] == '/')
             return arena_str(a, str_n(above.p, i + 1));
     struct str s = shortest_between(below, above, common, a);
-    /* A boundary is shown to people, so it is not cut inside of a character. */
+    /* People see the boundary, so it must not end inside a UTF-8 character. */
     return arena_str(a, str_is_utf8(s) ? s : below);
 }
 

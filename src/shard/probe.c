@@ -1,4 +1,4 @@
-/* Probes whether a storage keeps the promises that a log needs. */
+/* Tests whether a storage keeps the promises that a log of maps needs. */
 #include "shard/enable.h"
 
 #include "base/ids.h"
@@ -8,7 +8,8 @@ enum { PROBE_WRITERS = 32, PROBE_ROUNDS = 3, PROBE_STACK = 256 * 1024 };
 struct probe {
     struct bucket *bucket;
     struct str key;
-    _Atomic(int) won, lost, failed; /* writers; `failed` is the first other error code */
+    _Atomic(int) won, lost, failed; /* won, lost: numbers of writers; failed: the first other
+                                       error code */
 };
 
 static void probe_write(void *ctx)

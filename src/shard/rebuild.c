@@ -1,4 +1,4 @@
-/* Reads a log anew, or makes a map from the keys in the shards. */
+/* Reads a log again, or makes a map from the keys in the shards. */
 #include "shard/verify.h"
 
 #include "base/clock.h"
@@ -28,7 +28,7 @@ static int reload_served(struct sharded *x, struct err *err)
     return code;
 }
 
-/* Tries again what a recovery could not repair. */
+/* Tries again to repair what the recovery at the start could not repair. */
 static int reload_repair(struct shards *s, struct sharded *x, struct err *err)
 {
     const struct shards_options *o = shards_settings(s);
@@ -72,7 +72,7 @@ struct rebuild_place {
     uint32_t number;
     struct bucket *opened;
     struct shard_keys walk;
-    bool ended; /* the walk is at its end */
+    bool ended; /* the walk over the place's keys has ended */
 };
 
 struct rebuild {
@@ -86,8 +86,9 @@ struct rebuild {
     size_t count;
     struct str mark;
     struct shard_map *map;
-    struct buf before; /* the key before the present one */
-    size_t owner;      /* the place of the run of keys so far; the first run is on place 0 */
+    struct buf before; /* the key that was handled last */
+    size_t owner;      /* index of the place that owns the keys handled last; the first keys are
+                          on place 0 */
 };
 
 static int rebuild_open(struct rebuild *r, struct rebuild_place *p, struct err *err)
@@ -109,8 +110,9 @@ static int place_by_number(const void *one, const void *two)
     return (a->number > b->number) - (a->number < b->number);
 }
 
-/* Finds the shards, and opens them. Shards with different marks are of different times: one of
- * them was removed only in part, and nothing says which. */
+/* Finds the shards, and opens them. All must have the same mark. Different marks mean that the
+ * bucket was sharded twice and the older shards were not all removed; nothing says which are the
+ * older. */
 static int rebuild_find(struct rebuild *r, struct err *err)
 {
     struct found_shard *found = NULL;
@@ -147,7 +149,7 @@ static bool place_has(const struct rebuild_place *p, struct str key)
     return !p->ended && str_eq(buf_str(&p->walk.key), key);
 }
 
-/* Finds the smallest key that a place has. Returns false at the end. */
+/* Finds the smallest next key of all places. Returns false when all walks have ended. */
 static bool rebuild_smallest(const struct rebuild *r, struct str *out)
 {
     bool any = false;
@@ -162,8 +164,8 @@ static bool rebuild_smallest(const struct rebuild *r, struct str *out)
     return any;
 }
 
-/* Chooses the place that gets the key: of several that have it, the one with the newest version.
- * Tells of the others. */
+/* Chooses the place that gets the key. If several places have the key, this is the one with the
+ * newest version, and the key is reported to o->twice(). */
 static size_t rebuild_choose(struct rebuild *r, struct str key, bool *twice)
 {
     size_t best = r->count;
@@ -184,7 +186,8 @@ static size_t rebuild_choose(struct rebuild *r, struct str key, bool *twice)
     return best;
 }
 
-/* Ends the run of keys at the key before: the keys above it belong to another place. */
+/* Ends the segment of the current owner at the key that was handled last. The keys above that key
+ * belong to the place `owner`. */
 static void rebuild_cut(struct rebuild *r, size_t owner)
 {
     struct shard_window rest = {buf_str(&r->before), STR_EMPTY};
@@ -193,7 +196,8 @@ static void rebuild_cut(struct rebuild *r, size_t owner)
     r->owner = owner;
 }
 
-/* Steps over the key in every place that has it. Those that do not own it have garbage there. */
+/* Moves past the key in every place that has it. In places that do not own the key it is garbage,
+ * and the map notes that. */
 static int rebuild_step(struct rebuild *r, struct str key, size_t owner, bool twice,
                         struct err *err)
 {
@@ -239,7 +243,8 @@ static int rebuild_walk(struct rebuild *r, struct err *err)
     return code;
 }
 
-/* Opens the log of a bucket, or makes it, and chooses a number above everything that is in it. */
+/* Opens the log of a bucket, or makes it. Raises *number above the numbers of all maps in the
+ * log. */
 static int rebuild_open_log(struct storage *home, const struct bucket_info *of, struct bucket **log,
                             uint64_t *number, struct err *err)
 {
@@ -302,8 +307,8 @@ static int rebuild_make(struct rebuild *r, struct shards *s, struct err *err)
     return code;
 }
 
-/* ERR_EXISTS: the log has a map, so none is to be made. Of a log that was destroyed or damaged, the
- * result is 0. */
+/* Decides whether a map may be made; `head` is the code of reading the newest map. 0: the log is
+ * destroyed or damaged. ERR_EXISTS: the log has a map, so none is made. */
 static int rebuild_refuse(int head, struct str name, struct err *err)
 {
     if (head == ERR_NOT_FOUND || head == ERR_NO_BUCKET || head == ERR_CORRUPT)
@@ -316,7 +321,8 @@ static int rebuild_refuse(int head, struct str name, struct err *err)
                    STR_ARG(name));
 }
 
-/* Makes a map of a broken bucket. While the name is claimed, nobody else looks at the bucket. */
+/* Makes a map of a broken bucket. Meanwhile the name is claimed, so no other thread changes the
+ * bucket's state. */
 static int rebuild_broken(struct rebuild *r, struct shards *s, struct err *err)
 {
     struct err before;
@@ -329,7 +335,7 @@ static int rebuild_broken(struct rebuild *r, struct shards *s, struct err *err)
     if (code < 0) {
         if (before.code < 0)
             shards_break(s, r->home, r->name, &before);
-        else /* another thread has just made it plain */
+        else /* another thread has just made the bucket plain */
             shards_forget(s, r->home, r->name, NULL);
         return code;
     }
@@ -339,8 +345,9 @@ static int rebuild_broken(struct rebuild *r, struct shards *s, struct err *err)
     return code;
 }
 
-/* The log of a bucket that is served was destroyed. Its map is in memory and is written anew: it is
- * exact, as the contents are not. Under x->changes. */
+/* Writes the map in memory into a new log; called when the log of a served bucket was destroyed.
+ * That map is exact, while a map that is made from the contents may have guesses. Called under
+ * x->changes. */
 static int rebuild_served(struct rebuild *r, struct sharded *x, struct err *err)
 {
     struct shard_map *head = NULL, *now = table_map(x->table), *next = map_draft(now);

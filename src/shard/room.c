@@ -1,6 +1,6 @@
 /* The parts of the shard room:
  * - "table" finds the sharded buckets of every local storage and gives the overlay to the routes.
- *   It starts before the parts of other rooms, because they open buckets.
+ *   It starts before the parts of other rooms, because these open buckets.
  * - "mover" moves keys, and begins splits and merges. */
 #include "shard/room.h"
 
@@ -58,7 +58,8 @@ static void room_each(void *ctx, void (*each)(void *arg, struct sharded *x), voi
 
 /* --- the table --- */
 
-/* The house is a hash of the key file, which all weirs of one store share (H14). */
+/* Computes the member `house` of a map, the mark of an installation of weir: a hash of the key
+ * file, which all weirs of one store share (H14). */
 static int room_house(const struct services *s, struct buf *out, struct err *err)
 {
     struct buf path = BUF_INIT(PATH_MAX), key = BUF_INIT(64 * KIB);
@@ -76,8 +77,8 @@ static int room_house(const struct services *s, struct buf *out, struct err *err
     return code;
 }
 
-/* Looks at every local storage. *missing: a folder is not there, so some sharded buckets are
- * refused until it is. */
+/* Finds the sharded buckets of every local storage. *missing: a storage's folder is missing, so
+ * requests to its sharded buckets fail until it is back. */
 static int room_discover(struct shard_room *r, bool *missing, struct err *err)
 {
     struct storage *all[ROUTES_STORAGES_MAX];

@@ -17,8 +17,8 @@ struct shard_room {
     struct shards *shards;
     struct mover *mover;
     struct plan *plan;
-    _Atomic(uint64_t) threshold; /* of the configuration */
-    /* Looks again at storages whose folder was missing. */
+    _Atomic(uint64_t) threshold; /* the configured threshold */
+    /* Handles storages again whose folder was missing at the start. */
     struct loop looker;
     bool looks; /* `looker` was started */
 };

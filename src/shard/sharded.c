@@ -8,8 +8,8 @@
 #include <stdlib.h>
 
 enum {
-    COMMIT_MS = 30 * MS_PER_S, /* how long the outcome of a commit is looked for */
-    PRUNE_EVERY = 8,           /* maps */
+    COMMIT_MS = 30 * MS_PER_S, /* how long a commit tries to find out whether its map was written */
+    PRUNE_EVERY = 8,           /* old maps are removed after each 8 new maps */
 };
 
 /* --- opening a window that a request has waited for (H11) --- */
@@ -20,7 +20,8 @@ static bool sharded_may_open(const struct shard_map *m, uint64_t number)
            (m->closed == SHARD_CLOSED_COPY || m->closed == SHARD_CLOSED_NONE);
 }
 
-/* Errors are not handled here: the window stays closed, and a request that waits tries again. */
+/* Opens the window that map `number` has closed. An error needs no handling: the window stays
+ * closed, and a waiting request tries again. */
 static void sharded_open_window(void *ctx, uint64_t number)
 {
     struct sharded *s = ctx;
@@ -86,8 +87,8 @@ void sharded_unref(struct sharded *s)
 
 /* --- shards --- */
 
-/* Opens a bucket that has the id of this one: the bucket itself, or a shard of it. ERR_NO_BUCKET:
- * there is no bucket of this name, or it belongs to another bucket. */
+/* Opens a bucket whose id is that of this sharded bucket: the bucket itself, or a shard of it.
+ * ERR_NO_BUCKET: there is no bucket of this name, or it belongs to another bucket. */
 static int sharded_open_own(struct sharded *s, struct storage *storage, struct str name,
                             struct bucket **out, struct err *err)
 {
@@ -167,7 +168,7 @@ int sharded_publish(struct sharded *s, struct shard_map *next, struct err *err)
     if (code < 0)
         return code;
     table_install(s->table, next);
-    /* Maps that stay because this fails are removed by a later prune. */
+    /* If this fails, a later call removes the old maps. */
     if (next->number % PRUNE_EVERY == 0)
         (void)!log_prune(s->log, next->number, &ignored);
     return 0;

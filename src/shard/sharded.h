@@ -1,7 +1,7 @@
 /* One sharded bucket in this process: its table of requests, its log, and the buckets of its
- * shards. shards.h has all of them, and bucket.h makes a `struct bucket` of one.
+ * shards. shards.h has the table of all sharded buckets; bucket.h makes a `struct bucket` of one.
  *
- * Counted by references. Any thread may call. */
+ * Reference counted. Any thread may call these functions. */
 #ifndef SHARD_SHARDED_H
 #define SHARD_SHARDED_H
 
@@ -13,8 +13,9 @@ struct routes;
 
 struct sharded {
     struct storage *home;   /* borrowed from the routes */
-    struct str name, owner; /* live as long as the struct */
-    uint64_t id;            /* of the bucket: a later bucket with this name has another id */
+    struct str name, owner; /* valid as long as the struct */
+    uint64_t id;            /* id of the bucket (local_bucket_id()); a later bucket with this
+                               name has another id */
     struct str house;
     struct routes *routes; /* find the storages of the shards */
     struct shard_table *table;
@@ -23,15 +24,17 @@ struct sharded {
      * all shards (versions, object lock), so that no shard is made meanwhile. Lock class
      * "shard.changes"; taken before the table's locks. */
     struct mutex changes;
-    uint64_t commit_ms; /* how long the outcome of a commit is looked for; tests make it shorter */
+    uint64_t commit_ms; /* how long a commit tries to find out whether its map was written;
+                           shorter in tests */
     _Atomic(unsigned) refs;
 };
 
-/* Makes the sharded bucket whose newest map is `head`. `home` and `routes` are borrowed; references
- * to `log` (the map bucket) and to `head` are taken over. A request that has waited for a window
- * that is closed with SHARD_CLOSED_COPY or SHARD_CLOSED_NONE opens it (H11). The other kinds are
- * opened by the thread that closed them, or at the next start: rows that were adopted go back
- * first. */
+/* Makes the sharded bucket whose newest map is `head`. `home` and `routes` are borrowed. The
+ * function takes over the caller's references to `log` (the map bucket) and to `head`.
+ *
+ * A request that has waited for long opens a window that is closed with SHARD_CLOSED_COPY or
+ * SHARD_CLOSED_NONE (H11). Windows that are closed in another way are opened only by the thread
+ * that closed them, or at the next start, because adopted rows must go back first. */
 struct sharded *sharded_new(struct routes *routes, struct storage *home, struct bucket *log,
                             struct shard_map *head);
 struct sharded *sharded_ref(struct sharded *s);
@@ -40,18 +43,19 @@ void sharded_unref(struct sharded *s); /* NULL is fine */
 /* Opens the bucket itself: *out is a reference. ERR_NO_BUCKET: it was removed; another bucket may
  * have its name. */
 int sharded_open_home(struct sharded *s, struct bucket **out, struct err *err) MUST_CHECK;
-/* Opens the bucket of a shard; *out is a reference. ERR_NO_BUCKET is never returned: a shard that
- * is missing, or whose name another bucket has, is ERR_CORRUPT. */
+/* Opens the bucket of a shard; *out is a reference. ERR_CORRUPT: the shard is missing, or another
+ * bucket has its name. ERR_NO_BUCKET is never returned. */
 int sharded_open_place(struct sharded *s, const struct shard_place *p, struct bucket **out,
                        struct err *err) MUST_CHECK;
 /* Reads the id (local_bucket_id()) of the bucket on the home that now has this name. */
 int sharded_id_now(struct storage *home, struct str name, uint64_t *out,
                    struct err *err) MUST_CHECK;
-/* Publishes the next map: writes it to the log, then installs it. A map that does not pass
- * map_check() is a bug. The caller holds s->changes, and keeps its reference to the map, which it
- * does not change any more.
- * Errors are those of log_commit(); after ERR_CONFLICT and ERR_TIMEOUT the head of the log was read
- * and installed, if it could be read. */
+/* Publishes the next map: writes it to the log, then installs it. The map must pass map_check().
+ * The caller holds s->changes. The caller keeps its reference to the map, and must not change the
+ * map any more.
+ *
+ * Errors are those of log_commit(). After ERR_CONFLICT and ERR_TIMEOUT the function has read the
+ * head of the log and installed it, if it could be read. */
 int sharded_publish(struct sharded *s, struct shard_map *next, struct err *err) MUST_CHECK;
 
 #endif

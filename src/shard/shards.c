@@ -10,13 +10,13 @@
 enum { SHARDS_SLOTS = 1024 };
 
 struct shards_entry {
-    struct shards_entry *next; /* fixed once the entry is in its slot */
+    struct shards_entry *next; /* does not change once the entry is in its slot */
     struct storage *home;
     struct str name;
     _Atomic(int) state;      /* enum shards_state; changed under the lock */
     struct mutex lock;       /* guards the members below */
-    struct sharded *sharded; /* a reference; set while the state is SHARDS_SERVED */
-    struct sharded *leaving; /* a reference; set between shards_plain(), or a removal, and
+    struct sharded *sharded; /* a reference; set only in the state SHARDS_SERVED */
+    struct sharded *leaving; /* a reference; set from shards_plain(), or from a removal, until
                                 shards_gone() */
     struct err why;          /* what is wrong with the bucket; code 0: nothing */
     char memory[];
@@ -28,7 +28,7 @@ struct shards {
     char *house;
     uint64_t seed;
     struct mutex adding; /* held to add an entry to a slot */
-    /* How many names the overlay has. While it is 0, has() is one load. */
+    /* Number of names that the overlay has. While it is 0, has() costs one load from memory. */
     _Atomic(size_t) any;
     _Atomic(struct shards_entry *) slots[SHARDS_SLOTS];
 };
@@ -64,13 +64,13 @@ static struct shards_entry *shards_entry_of(struct shards *s, struct storage *ho
     return e;
 }
 
-/* Whether the overlay has a name in this state. */
+/* Whether a bucket in this state is one of the overlay's logical buckets. */
 static bool state_is_logical(enum shards_state state)
 {
     return state != SHARDS_PLAIN && state != SHARDS_CLAIMED;
 }
 
-/* Sets the state; under the entry's lock. */
+/* Sets the state. Called under the entry's lock. */
 static void entry_state(struct shards *s, struct shards_entry *e, enum shards_state state)
 {
     enum shards_state before = atomic_load(&e->state);
@@ -82,7 +82,7 @@ static void entry_state(struct shards *s, struct shards_entry *e, enum shards_st
         atomic_fetch_sub(&s->any, 1);
 }
 
-/* Changes an entry. `x` is a reference that the entry takes over, or NULL. */
+/* Changes an entry's state. The entry takes over the reference `x`, which may be NULL. */
 static void entry_set(struct shards *s, struct shards_entry *e, enum shards_state state,
                       struct sharded *x, const struct err *why)
 {
@@ -97,7 +97,8 @@ static void entry_set(struct shards *s, struct shards_entry *e, enum shards_stat
     sharded_unref(left);
 }
 
-/* Changes an entry in which `x` is served, to a state in which `x` leaves. */
+/* Changes an entry that serves `x` to a state in which it does not. Until shards_gone(), `x` is the
+ * entry's member `leaving`. */
 static void entry_leave(struct shards *s, struct shards_entry *e, const struct sharded *x,
                         enum shards_state state)
 {
@@ -111,8 +112,8 @@ static void entry_leave(struct shards *s, struct shards_entry *e, const struct s
     mutex_unlock(&e->lock);
 }
 
-/* Reads an entry: its state, a reference to the sharded bucket if it is served, and why it is
- * broken. */
+/* Reads an entry: its state, a reference to the sharded bucket if it is served, and what is wrong
+ * with the bucket. */
 static enum shards_state entry_get(struct shards_entry *e, struct sharded **x, struct err *why)
 {
     mutex_lock(&e->lock);
@@ -274,8 +275,8 @@ static bool shards_has(struct overlay *o, const struct storage *home, struct str
     return e && state_is_logical(atomic_load_explicit(&e->state, memory_order_acquire));
 }
 
-/* Gets a reference to the sharded bucket, or the error that a request gets. ERR_AGAIN: the bucket
- * has just become plain. */
+/* Gets a reference to the sharded bucket, or the error with which a request to it fails. ERR_AGAIN:
+ * the bucket has just become plain. */
 static int shards_get(struct shards *s, struct storage *home, struct str name, struct sharded **out,
                       struct err *err)
 {
@@ -325,14 +326,13 @@ static int shards_remove_bucket(struct overlay *o, struct storage *home, struct 
         code = err_set(err, ERR_UNSUPPORTED, "the bucket " STR_FMT " is sharded", STR_ARG(name));
     if (code == 0)
         code = s->o.remove(s->o.ctx, x, user, err);
-    if (code == 0) /* unless shards_gone() was called already, the name stays in use until then */
+    if (code == 0) /* the name stays in use until shards_gone(), unless that was called already */
         entry_leave(s, shards_look_up(s, home, name), x, SHARDS_REMOVED);
     sharded_unref(x);
     return code;
 }
 
-/* Makes a bucket. While the shards of a removed bucket of this name are being removed, its name
- * cannot be used. */
+/* Makes a bucket. A name whose removed bucket still has shards cannot be used yet. */
 static int shards_make_bucket(struct overlay *o, struct storage *home,
                               const struct bucket_info *info, struct err *err)
 {
@@ -351,7 +351,7 @@ static int shards_make_bucket(struct overlay *o, struct storage *home,
     return home->ops->create_bucket(home, info, err);
 }
 
-/* Shards are left out by storage_list_buckets(). */
+/* storage_list_buckets() leaves out the shards. */
 /* NOLINTNEXTLINE(readability-function-size): the parameters are the interface's */
 static int shards_list_buckets(struct overlay *o, struct storage *home, struct arena *a,
                                struct str owner, struct str after, size_t limit,

@@ -1,4 +1,4 @@
-/* The named steps of moves: nothing happens at them outside of tests. */
+/* The named steps of moves. The functions do nothing; tests replace them. */
 #include "shard/step.h"
 
 void shard_step_begin(const char *name)

@@ -1,6 +1,6 @@
-/* Named steps of moves, at which tests stop or kill weir. In weir these calls do nothing. In the
- * programs that tests run, the linker replaces them (tests/crash/lake_faults.c,
- * tests/unit/lake/steps.c). A step begins before its effect and ends after it.
+/* Named steps of moves, at which tests stop or kill weir. Each step is a pair of calls, one before
+ * its effect and one after it. In weir these calls do nothing. In test programs the linker replaces
+ * them (tests/crash/lake_faults.c, tests/unit/lake/steps.c).
  *
  *     shard.place    a shard is made, and the map that has it and the move
  *     shard.close    the map that closes a window

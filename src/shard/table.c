@@ -11,13 +11,13 @@
 
 enum { TABLE_STRIPES = 64, CACHE_LINE = 64 };
 
-/* An installed map. Each stripe uses it from its installation there until it is replaced and no
- * pass of the stripe has it any more. */
+/* An installed map. It is kept until every stripe has replaced it and no pass uses it any more. */
 struct table_map {
     alignas(CACHE_LINE) struct shard_map *map; /* a reference */
-    _Atomic(unsigned) stripes;                 /* that use it */
+    _Atomic(unsigned) stripes;                 /* number of stripes that use the map */
     struct {
-        alignas(CACHE_LINE) unsigned passes; /* guarded by the stripe's lock */
+        alignas(CACHE_LINE) unsigned passes; /* number of the stripe's passes that use it;
+                                                guarded by the stripe's lock */
     } use[TABLE_STRIPES];
 };
 
@@ -29,22 +29,24 @@ struct table_stripe {
 
 struct shard_table {
     struct table_stripe stripes[TABLE_STRIPES];
-    uint64_t seed; /* of the hash that chooses the stripe of a key */
-    /* How many threads wait for passes to end. A pass that ends looks at it, and wakes them. */
+    uint64_t seed; /* seed of the hash that chooses the stripe of a key */
+    /* How many threads wait for passes to end. A pass that ends reads this number, and wakes the
+     * threads. */
     alignas(CACHE_LINE) _Atomic(unsigned) drainers;
 
     alignas(CACHE_LINE) table_open_fn *open;
     void *ctx;
     uint64_t wait_ns, patience_ns;
 
-    /* Lock class "shard.table". It is held while a map is installed in all stripes, so that whoever
-     * holds it sees none half-way. Locks of stripes are taken under it. */
+    /* Lock class "shard.table". It is held while a map is installed in all stripes. So the
+     * thread that holds the lock finds the same map in all stripes. Locks of stripes are taken
+     * under it. */
     struct mutex lock;
     struct table_map *current;
     struct cond installed; /* a map was installed, or a thread has tried to open a window */
     struct cond left;      /* a pass ended while there were drainers */
-    unsigned waiting;      /* threads that wait for a closed key */
-    /* Requests that have waited, and those of them that were refused because the key stayed
+    unsigned waiting;      /* number of threads that wait for a closed key */
+    /* Number of requests that have waited, and of those that were refused because the key stayed
      * closed. */
     uint64_t waits, refusals;
     bool opening;           /* a thread calls open() */
@@ -62,7 +64,7 @@ static void *table_alloc(size_t size)
     return p;
 }
 
-/* Takes over the reference. */
+/* Takes over the caller's reference to the map. */
 static struct table_map *table_map_new(struct shard_map *m)
 {
     struct table_map *held = table_alloc(sizeof(*held));
@@ -72,7 +74,7 @@ static struct table_map *table_map_new(struct shard_map *m)
     return held;
 }
 
-/* Called by each stripe once. */
+/* Ends one stripe's use of the map. */
 static void table_map_release(struct table_map *held)
 {
     if (atomic_fetch_sub_explicit(&held->stripes, 1, memory_order_acq_rel) > 1)
@@ -150,10 +152,10 @@ void table_waits(struct shard_table *t, uint64_t *waits, uint64_t *refusals)
 
 /* --- waiting for a closed key --- */
 
-/* How long one request waits. */
+/* The time limits of one waiting request. */
 struct table_wait {
     uint64_t deadline_ns; /* 0: the request has not begun to wait */
-    uint64_t patience_ns; /* when the request opens the window */
+    uint64_t patience_ns; /* time at which the request opens the window itself */
 };
 
 static void table_wait_begin(struct shard_table *t, struct table_wait *w)
@@ -166,8 +168,8 @@ static void table_wait_begin(struct shard_table *t, struct table_wait *w)
     w->patience_ns = now + t->patience_ns;
 }
 
-/* Lets the calling thread open the window that is closed by map `number`. The lock is held before
- * and after the call. */
+/* Calls open() for the window that map `number` has closed. Only one thread at a time does so. The
+ * lock is held before and after the call, but not during open(). */
 static void table_try_open(struct shard_table *t, uint64_t number)
 {
     t->opening = true;
@@ -176,10 +178,10 @@ static void table_try_open(struct shard_table *t, uint64_t number)
     mutex_lock(&t->lock);
     t->opening = false;
     t->open_after_ns = clock_mono_ns() + t->patience_ns;
-    cond_broadcast(&t->installed); /* those who wait find out who is the next to try */
+    cond_broadcast(&t->installed); /* so that another waiting thread can be the next to try */
 }
 
-/* Waits for a map with a number above `number`, which closes a key of the request. */
+/* Waits until a map above `number` is installed. Map `number` has closed a key of the request. */
 static int table_wait_for(struct shard_table *t, struct table_wait *w, uint64_t number,
                           struct err *err)
 {
@@ -226,8 +228,9 @@ static int pass_check_state(const struct shard_map *m, struct err *err)
     return 0;
 }
 
-/* Links the pass, unless its key is closed: ERR_AGAIN, and *number is that of the map. `out` has
- * use, stripe and its key or the beginning of its window. */
+/* Adds the pass to its stripe. ERR_AGAIN: a map has closed the pass's key, and *number is the
+ * number of that map. The caller has set use, stripe, and the key or the beginning of the window in
+ * `out`. */
 static int pass_link(struct shard_table *t, struct pass *out, uint64_t *number, struct err *err)
 {
     struct table_stripe *stripe = &t->stripes[out->stripe];
@@ -299,7 +302,7 @@ int pass_take_after(struct shard_table *t, struct str after, struct pass *out, s
     return pass_take_one(t, true, out, err);
 }
 
-/* Links a pass for each key. After an error none is linked. ERR_AGAIN: one of the keys is closed by
+/* Adds a pass for each key. After an error none is added. ERR_AGAIN: one of the keys is closed by
  * map *number, or the passes got different maps (*number is 0). */
 static int pass_link_all(struct shard_table *t, const struct str *keys, size_t count,
                          enum pass_use use, struct pass *out, uint64_t *number, struct err *err)
@@ -341,9 +344,9 @@ int pass_take_all(struct shard_table *t, const struct str *keys, size_t count, e
 
 static void table_wake_drainers(struct shard_table *t)
 {
-    /* The order is that of all atomics here: the pass ended first, then this looks for drainers,
-     * and a drainer counts itself first, then looks for passes. So one of the two sees the other.
-     */
+    /* Both sides use sequentially consistent atomics. A pass first ends and then reads `drainers`;
+     * a drainer first counts itself in `drainers` and then looks for passes. So at least one of the
+     * two sees the other. */
     if (atomic_load(&t->drainers) == 0)
         return;
     mutex_lock(&t->lock);
@@ -398,13 +401,13 @@ bool table_install(struct shard_table *t, struct shard_map *m)
                 table_map_release(old);
         }
         cond_broadcast(&t->installed);
-        cond_broadcast(&t->left); /* drainers of an older map end */
+        cond_broadcast(&t->left); /* a drainer that waits under an older map gives up */
     }
     mutex_unlock(&t->lock);
     return newer;
 }
 
-/* Whether the pass keeps the closed window of the map from being drained. */
+/* Whether the closed window of the map cannot be drained yet because of this pass. */
 static bool pass_blocks(const struct pass *p, const struct shard_map *m)
 {
     if (p->map->number >= m->number || (p->use == PASS_READ && atomic_load(&p->has_head)))
@@ -412,7 +415,7 @@ static bool pass_blocks(const struct pass *p, const struct shard_map *m)
     return p->is_window ? map_closes_window(m, &p->window) : map_closes(m, p->window.upto);
 }
 
-/* The lock is held. */
+/* Called under the lock. */
 static bool table_is_drained(struct shard_table *t, uint64_t number)
 {
     const struct shard_map *m = t->current->map;
@@ -450,11 +453,11 @@ bool table_drain(struct shard_table *t, uint64_t number, uint64_t deadline_ns)
     return drained;
 }
 
-/* Keeps in `key` the smaller one of it and the first key of the pass in the window. */
+/* Finds the first key of the pass in the window. Stores it in `key` if it is smaller than `key`. */
 static void pass_note_busy(const struct pass *p, const struct shard_window *w, struct buf *key)
 {
     struct str first = p->window.upto;
-    bool follows = false; /* the key is the one that follows `first`: one zero byte longer */
+    bool follows = false; /* the first key is `first` followed by one zero byte */
 
     if (p->is_window) {
         if (!window_overlaps(&p->window, w))

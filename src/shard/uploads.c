@@ -1,5 +1,5 @@
-/* Uploads of a sharded bucket. An upload is where its key is: when the key changes its shard, the
- * upload goes along with its parts and keeps its id. */
+/* Uploads of a sharded bucket. An upload is on the shard that owns its key. When the key moves to
+ * another shard, the upload and its parts move along, and the upload keeps its id. */
 #include "shard/bucket_int.h"
 
 int sharded_upload_begin(struct bucket *b, struct arena *a, struct str key,

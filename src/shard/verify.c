@@ -1,4 +1,4 @@
-/* Compares a log with its buckets. */
+/* Compares a log with the shards. */
 #include "shard/verify.h"
 
 #include "shard/discover.h"
@@ -22,7 +22,7 @@ struct verify {
     struct storage *home;
     struct str name;
     struct shard_map *map;
-    struct bucket_info first; /* of place 0 */
+    struct bucket_info first; /* state of place 0 */
     struct arena a;
     verify_fn *fn;
     void *ctx;
@@ -38,7 +38,7 @@ static void verify_tell(struct verify *v, enum verify_finding_kind kind, struct 
 
 /* --- garbage --- */
 
-/* Tells of the keys of one place in a window that it does not own. */
+/* Reports the keys that one place has in a window that it does not own. */
 static int verify_window(struct verify *v, const struct shard_place *p, struct bucket *b,
                          const struct shard_window *w, struct err *err)
 {
@@ -64,7 +64,7 @@ static int verify_window(struct verify *v, const struct shard_place *p, struct b
     return code == ERR_END ? 0 : code;
 }
 
-/* Looks at the windows of a place that belong to others: runs of segments on other places. */
+/* Searches a place for garbage, in each run of segments that other places own. */
 static int verify_garbage(struct verify *v, const struct shard_place *p, struct bucket *b,
                           struct err *err)
 {
@@ -118,7 +118,8 @@ static int verify_place(struct verify *v, const struct shard_place *p, struct er
     return code;
 }
 
-/* Tells of buckets with names of shards that the map does not have. `map` NULL: it has none. */
+/* Reports buckets that have the names of shards but are not in the map. `map` NULL: there is no
+ * map. */
 static int verify_strays(struct verify *v, struct err *err)
 {
     struct found_shard *all = NULL;
@@ -140,7 +141,7 @@ static int verify_log(struct verify *v, struct sharded *x, struct err *err)
     struct str log = shard_map_name(&v->a, v->name);
     struct shard_map *head = NULL;
 
-    mutex_lock(&x->changes); /* a rebuild changes x->log */
+    mutex_lock(&x->changes); /* needed because a rebuild changes x->log */
     int code = log_head(x->log, &head, err);
     mutex_unlock(&x->changes);
     v->map = table_map(x->table);

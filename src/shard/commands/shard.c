@@ -1,4 +1,4 @@
-/* weir shard: shows and changes sharded buckets of a running weir. */
+/* `weir shard`: shows and changes the sharded buckets of a running weir. */
 #include "shard/room.h"
 
 #include "command/manage.h"

@@ -1,4 +1,4 @@
-/* Routes: sharded buckets. */
+/* The REST routes of sharding. */
 #include "shard/rest/rest.h"
 
 #include "http/wire.h"
@@ -148,11 +148,12 @@ const struct rest_table shard_routes = {REST_ROWS(shard_rows)};
 
 /* --- what the files share --- */
 
-/* How well a storage fits that has a bucket of this name. */
+/* How well a storage with a bucket of this name matches a call. */
 enum home_fit { HOME_NONE, HOME_OTHER, HOME_FITS };
 
-/* A bucket to be sharded fits unless a replication has copied it there; in all other calls a bucket
- * fits that is sharded. */
+/* Returns how well the storage's bucket of this name matches the call. If the call shards a bucket
+ * (`makes`), every bucket matches except one that a replication has copied there. In all other
+ * calls only a sharded bucket matches. */
 static enum home_fit home_fit(struct shard_room *r, struct storage *s, struct str name, bool makes)
 {
     bool plain = shards_state(r->shards, s, name, NULL) == SHARDS_PLAIN;
@@ -179,7 +180,8 @@ int shard_rest_home(const struct rest_call *c, struct storage **home, struct err
 {
     struct shard_room *r = c->ctx;
     struct str name = rest_text(c, "bucket");
-    struct storage *all[ROUTES_STORAGES_MAX], *twin = NULL; /* fits as well as *home */
+    struct storage *all[ROUTES_STORAGES_MAX], *twin = NULL; /* twin: another storage that matches
+                                                               as well as *home */
     size_t count = routes_storages(r->services->routes, all, ARRAY_SIZE(all));
     enum home_fit best = HOME_NONE;
 

@@ -25,7 +25,7 @@ static void counts_write(struct json_out *w, const struct bucket_usage *u)
     json_out_member_u64(w, "old_bytes", u->old_bytes);
 }
 
-/* A bucket that is not served as a sharded one, and with which something is wrong. */
+/* Writes a bucket that is not served as a sharded bucket because something is wrong with it. */
 static void bucket_write_broken(struct rest_call *c, const struct shards_item *item)
 {
     json_out_member_str(c->w, "bucket", item->name);
@@ -41,7 +41,7 @@ static void bucket_write_broken(struct rest_call *c, const struct shards_item *i
     counts_write(c->w, &(struct bucket_usage){0});
 }
 
-/* Writes the members SHARD_FIELDS. *counts and *count are the usage of each shard. */
+/* Writes the members of SHARD_FIELDS. `counts` has the usage of each of the `count` shards. */
 static int bucket_write(struct rest_call *c, struct sharded *x, const struct shard_map *m,
                         struct shard_count **counts, size_t *count, struct err *err)
 {
@@ -143,7 +143,7 @@ static void move_write(struct json_out *w, const struct move_progress *p)
     json_out_close(w, '}');
 }
 
-/* Writes the members SHOW_FIELDS. */
+/* Writes the members of SHOW_FIELDS. */
 static int bucket_show(struct rest_call *c, struct sharded *x, struct err *err)
 {
     struct shard_room *r = c->ctx;

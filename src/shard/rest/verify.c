@@ -1,4 +1,4 @@
-/* Routes that compare a log with its buckets, and that make maps anew. */
+/* Routes that compare a log with the shards, and that make new maps. */
 #include "shard/rest/rest.h"
 #include "shard/verify.h"
 
@@ -66,7 +66,7 @@ static void twice_add(void *ctx, struct str key, struct str one, struct str othe
                                             STR_ARG(key), STR_ARG(one), STR_ARG(other));
 }
 
-/* Adds the first keys that two shards have to the text of the error. */
+/* Adds to the text of the error the first keys that two shards have. */
 static int twice_explain(const struct twice_list *l, int code, struct err *err)
 {
     struct buf text = BUF_INIT(0);
