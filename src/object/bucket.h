@@ -1,9 +1,11 @@
-/* The one object interface: what a place that holds objects can do.
+/* The object interface: the calls by which all parts of weir use storages, buckets and objects.
  *
  * A storage holds buckets, and a bucket holds objects. There are two kinds of storage: local (files
- * and an index, object/local/) and remote (any S3 endpoint, object/remote/). A bucket may also lie
- * over several storages (object/overlay.h), or on none (route/space.h). Callers do not know which
- * kind they hold; where it matters they ask for a capability (storage_can(), bucket_can()).
+ * and an index, object/local/) and remote (any S3 endpoint, object/remote/). The objects of one
+ * bucket may also be spread over several buckets (object/overlay.h), and some buckets are on no
+ * storage, such as the repositories of the lake (route/space.h). Callers do not know the kind;
+ * where it matters they ask whether the storage or bucket has a capability (storage_can(),
+ * bucket_can()).
  *
  * Comments below say "local" and "remote" where the two kinds differ.
  *
@@ -15,8 +17,8 @@
  * Errors: ERR_NOT_FOUND (the key, version or upload), ERR_NO_BUCKET, ERR_PRECONDITION,
  * ERR_NOT_MODIFIED, ERR_RANGE, ERR_EXISTS, ERR_CONFLICT, ERR_DENIED (locked), ERR_INVALID,
  * ERR_TOO_LARGE, ERR_NO_SPACE, ERR_UNAVAILABLE, ERR_TIMEOUT, ERR_UNSUPPORTED, ERR_GONE (the object
- * is listed, but its bytes are lost or were collected). A failure of a peer
- * is never reported as ERR_NOT_FOUND. A call that fails has changed nothing. */
+ * is listed, but its bytes are lost or were collected). A failure of a peer is never reported as
+ * ERR_NOT_FOUND. A call that fails has changed nothing. */
 #ifndef OBJECT_BUCKET_H
 #define OBJECT_BUCKET_H
 
@@ -55,8 +57,8 @@ struct object_meta {
     struct str acl;
     struct str owner; /* user id. Remote: set only in listings, and then it is the peer's id */
     struct str storage_class; /* empty: STANDARD */
-    /* An envelope (meta/envelope.h), opaque here. If it is not empty, the bytes are sealed
-     * (sealed.h). */
+    /* Says how the bytes are sealed, that is, encrypted (sealed.h): the text of an envelope
+     * (meta/envelope.h), which storages do not interpret. Empty: the bytes are not sealed. */
     struct str encryption;
     struct object_checksum checksum;
     int64_t retain_until_ms; /* ms since 1970; 0: no retention */
@@ -88,10 +90,10 @@ struct object_conditions {
     uint64_t if_size;
 };
 
-/* A last check inside the commit of a change, for callers that decided by an earlier state of the
- * object. fn() gets the version, with its whole meta, as it is at that moment; an error refuses the
- * change. fn() may run more than once. It must not wait and must not call the storage. fn NULL: no
- * check. */
+/* A last check inside the commit of a change, for callers whose decision depends on an earlier
+ * state of the object. fn() gets the version, with its whole meta, as it is at that moment. If fn()
+ * returns an error, the change is refused. fn() may run more than once. It must not wait and must
+ * not call the storage. fn NULL: no check. */
 struct object_guard {
     int (*fn)(void *ctx, const struct object_info *info, struct err *err);
     void *ctx;
@@ -106,7 +108,7 @@ struct object_range {
     uint64_t last;  /* FROM_TO: offset of the last byte; UINT64_MAX: to the end */
 };
 
-/* --- telling what a change did --- */
+/* --- reporting what a change did --- */
 
 /* The facts about a change, as they are known inside its commit. The strings are valid during the
  * call of tell(). */
@@ -120,16 +122,16 @@ struct change_fact {
     int64_t time_ms;
 };
 
-/* Given to a change note (below), which calls put() to add a row in the same commit as the change.
- * The row goes to the row log that has this prefix (db/row_log.h). */
+/* A change note (below) gets an outbox. It calls put() to add a row to the commit of the change.
+ * `prefix` names the row log to which the row is added (db/row_log.h). */
 struct outbox {
     void (*put)(struct outbox *o, struct str prefix, struct str place, struct str value);
 };
 
-/* A callback that learns inside the commit what the change did. It is not called when the change
- * did nothing, such as removing a key that is not there. It runs on any thread while the caller
- * waits, and again when the commit is tried again. It must be short and must not wait. Storages
- * without STORAGE_TELLS_CHANGES never call it. */
+/* A callback that is told, inside the commit, what the change did. It is not called when the change
+ * did nothing, such as removing a key that does not exist. It runs on any thread while the caller
+ * of the change waits, and again when the commit is tried again. It must be short and must not
+ * wait. Storages without STORAGE_TELLS_CHANGES never call it. */
 struct change_note {
     void (*tell)(void *ctx, const struct change_fact *fact, struct outbox *out);
     void *ctx;
@@ -146,10 +148,10 @@ struct put_seal {
 struct put_options {
     struct object_meta meta;
     struct object_conditions conditions; /* judged on the version that is current at the commit */
-    /* Called after the body has ended and before anything is visible: the last chance to refuse
-     * (payload hash, Content-MD5, trailer checksum) and to fill meta.checksum. With
-     * STORAGE_ANY_LENGTH, put() keeps headers that are changed here too; other storages have sent
-     * them before. May be NULL. */
+    /* Called after the body has ended and before anything is visible: the last chance to refuse the
+     * put (payload hash, Content-MD5, trailer checksum) and to fill meta.checksum. With
+     * STORAGE_ANY_LENGTH it may also change meta.headers; other storages have sent the headers
+     * before. May be NULL. */
     int (*verify)(void *ctx, struct object_meta *meta, struct err *err);
     void *ctx;
     struct str etag; /* local: the ETag to keep; empty: the MD5 of the plain bytes */
@@ -191,7 +193,7 @@ struct get_result {
     /* Not NULL: the bytes are sealed, and the body can be read only after unlock() was called with
      * their key. ERR_CORRUPT: the key is wrong, or the bytes are damaged. */
     int (*unlock)(struct reader *body, const struct sealed_key *key, struct err *err);
-    bool at_hand; /* the sealed bytes are in memory, so unlocking and reading do not wait */
+    bool at_hand; /* the sealed bytes are in memory, so unlock() and reading never wait */
 };
 
 struct remove_options {
@@ -208,14 +210,14 @@ struct remove_result {
     bool is_marker;     /* `version` is a marker */
 };
 
-/* Listings are in byte order of the keys; all keys under a common prefix are one entry. The cost
- * grows with the entries that are returned, not with the keys that are skipped. */
+/* Listings are in byte order of the keys; all keys under a common prefix are one entry. The cost of
+ * a listing grows with the entries that it returns, not with the keys that it skips. */
 struct list_options {
     struct str prefix, delimiter;
-    /* The listing begins behind this key. A common prefix is listed if it has keys behind `after`,
+    /* The listing begins after this key. A common prefix is listed if it has keys after `after`,
      * unless `after` is the prefix itself. */
     struct str after;
-    struct str after_version; /* list_versions() begins behind this version of `after` */
+    struct str after_version; /* list_versions() begins after this version of `after` */
     size_t limit;             /* most entries to return; at most OBJECT_LIST_MAX */
     bool tags;                /* local: fill meta.tags of the entries too */
 };
@@ -300,11 +302,11 @@ struct bucket_usage {
 struct bucket {
     const struct bucket_ops *ops;
     struct str name; /* lives as long as the bucket */
-    /* The storage that holds the bucket; NULL: the bucket lies over several storages, or over
-     * none. */
+    /* The storage that holds the bucket. NULL: the bucket is cut into parts (object/overlay.h), or
+     * is on no storage (route/space.h). */
     struct storage *storage;
-    /* Set only where `storage` is NULL: the storage that stands for the bucket where a storage must
-     * be named (object/overlay.h, route/space.h). */
+    /* Set only where `storage` is NULL: the storage to use where a storage must be named for the
+     * bucket (object/overlay.h, route/space.h). */
     struct storage *home;
     unsigned can; /* set only where `storage` is NULL: bits of enum storage_capability */
 };
@@ -329,10 +331,9 @@ struct bucket_ops {
     int (*get)(struct bucket *b, struct arena *a, struct str key, struct str version,
                const struct object_conditions *c, const struct object_range *range,
                struct get_result *out, struct err *err);
-    /* As head() and get(), but never wait. ERR_AGAIN: the answer would have to wait, or is not
-     * known without waiting; the caller calls head() or get() on a thread that may wait. NULL:
-     * there is no such way. Buckets with STORAGE_AT_HAND need none: their head() and get() do not
-     * wait. */
+    /* As head() and get(), but they never wait. ERR_AGAIN: finding the answer would have to wait;
+     * the caller calls head() or get() on a thread that may wait. NULL: the bucket has no such
+     * calls. Buckets with STORAGE_AT_HAND need none, because their head() and get() do not wait. */
     int (*head_now)(struct bucket *b, struct arena *a, struct str key, struct str version,
                     const struct object_conditions *c, struct get_result *out, struct err *err);
     int (*get_now)(struct bucket *b, struct arena *a, struct str key, struct str version,
@@ -341,9 +342,9 @@ struct bucket_ops {
     /* Stores the body under the key. `size` UINT64_MAX: not known. */
     int (*put)(struct bucket *b, struct arena *a, struct str key, struct reader *body,
                uint64_t size, const struct put_options *o, struct put_result *out, struct err *err);
-    /* Stores several small bodies as put() does, with fewer syncs: all of them or, after an error,
-     * none. The keys must differ. NULL: the storage has no such way, and the caller puts the
-     * bodies one by one. */
+    /* Stores several small bodies as put() does, with fewer syncs. Either all are stored or, after
+     * an error, none. The keys must differ. NULL: the bucket cannot do this, and the caller puts
+     * the bodies one by one. */
     int (*put_all)(struct bucket *b, struct arena *a, struct object_put *puts, size_t count,
                    struct err *err);
     /* Stores the bytes of a version from a bucket on the same storage under this key, without
@@ -384,10 +385,10 @@ struct bucket_ops {
     /* Makes a part from a range of an existing version, without moving bytes where possible.
      * ERR_UNSUPPORTED: the caller has to read and upload; this is always so when the source or the
      * upload is sealed. Local: a type in out->checksum asks for a checksum of that kind; its value
-     * is computed where it is not known. If the caller has the MD5 of the range, it may give it in
-     * hex as out->etag: a local storage that shares the bytes then need not read them. An MD5 that
-     * is not one is ERR_INVALID. Remote: the MD5 is not used. Callers that give none leave
-     * out->etag empty. */
+     * is computed where it is not known. A caller that knows the MD5 of the range may give it in
+     * hex as out->etag, else out->etag is empty. With the MD5, a local storage that shares the
+     * bytes need not read them. Text that is not an MD5 is ERR_INVALID. Remote: the MD5 is not
+     * used. */
     int (*upload_part_copy)(struct bucket *b, struct arena *a, const struct upload_info *upload,
                             uint32_t number, struct bucket *from, const struct object_info *source,
                             const struct object_range *range, struct upload_part *out,
@@ -414,9 +415,9 @@ struct bucket_ops {
                         struct upload_list *out, struct err *err);
 
     /* Get and set the bucket's own documents, by S3's name of the sub-resource ("policy", "cors",
-     * "lifecycle", "tagging", "acl", ...). They are opaque here: local keeps any text, remote
-     * accepts and returns S3's XML or JSON. ERR_NOT_FOUND: there is no such document. Setting an
-     * empty document removes it. */
+     * "lifecycle", "tagging", "acl", ...). Storages do not interpret them: local keeps any text,
+     * remote accepts and returns S3's XML or JSON. ERR_NOT_FOUND: there is no such document.
+     * Setting an empty document removes it. */
     int (*get_document)(struct bucket *b, struct arena *a, const char *name, struct str *out,
                         struct err *err);
     int (*set_document)(struct bucket *b, const char *name, struct str document, struct err *err);
@@ -427,15 +428,15 @@ struct bucket_ops {
      * object lock. */
     int (*set_object_lock)(struct bucket *b, struct err *err);
 
-    /* Calls fn() with the bucket on one storage that has the key; the key stays there until fn()
-     * returns. A storage that copies within itself asks this of a source that is not its own. NULL:
-     * the bucket does not lie over several storages. */
+    /* Calls fn() with that one of the bucket's parts (object/overlay.h) that has the key; the key
+     * stays in that part until fn() returns. copy() of a local storage uses this to find a source
+     * that is on its own storage. NULL: the bucket has no parts. */
     int (*lend)(struct bucket *b, struct str key,
                 int (*fn)(void *ctx, struct bucket *part, struct err *err), void *ctx,
                 struct err *err);
     /* Hides the changes that are made through this reference from the storage's tap; callers use
-     * local_untap() (object/local/local.h). A bucket over several storages does this with each of
-     * its parts. NULL: the storage has no tap. */
+     * local_untap() (object/local/local.h). A bucket with parts does this with each part. NULL: the
+     * storage has no tap. */
     void (*untap)(struct bucket *b);
     struct bucket *(*ref)(struct bucket *b);
     void (*unref)(struct bucket *b);
@@ -454,7 +455,7 @@ struct storage {
     /* Set when a copy has found that the peer wants the ETag in a write's If-Match without quotes
      * (Ceph before 18). */
     _Atomic(bool) bare_etags;
-    /* The buckets of this storage that lie over several storages (object/overlay.h). NULL: there
+    /* Opens those buckets of this storage that are cut into parts (object/overlay.h). NULL: there
      * are none. Set by route/. */
     _Atomic(struct overlay *) overlay;
 };
@@ -476,8 +477,8 @@ struct forward_request {
     struct str sha256;    /* SHA-256 of the body in hex; empty: not known */
     bool expect_continue; /* wait up to 1 s for 100-continue before the body is sent */
     bool idempotent;
-    /* The request is sent by upstream_send_now(), which never waits: it fails with ERR_AGAIN, or
-     * the caller polls for the answer. */
+    /* The request is sent by upstream_send_now(), which never waits: either it fails with
+     * ERR_AGAIN, or the request is sent and the caller polls for the answer. */
     bool now;
     /* Called before anything is sent; an error ends the call. May be NULL (http/upstream.h). */
     int (*may)(void *ctx, struct err *err);
@@ -485,17 +486,18 @@ struct forward_request {
     struct arena *arena; /* scratch memory; NULL: the call makes an arena of its own */
 };
 
-/* The promises that a storage may make beyond the calls of its vtable. A caller asks for the
- * promise that it needs, never for the kind of the storage. */
+/* What a storage may be able to do beyond the calls that every storage has. A caller asks for the
+ * capability that it needs, never for the kind of the storage. */
 enum storage_capability {
     /* ops->forward() passes a client's request on as it is. The storage itself then decides who may
      * do what and carries out its buckets' documents (lifecycle, logging, ...). */
     STORAGE_FORWARDS = 1,
-    /* Opening a bucket, its info, heads and listings wait for no peer and cost next to nothing. */
+    /* Opening a bucket, reading its info, heads and listings need no peer and cost next to
+     * nothing. */
     STORAGE_AT_HAND = 2,
     /* The storage has commits of its own: it calls a change_note inside the commit of the change
-     * and keeps the rows of the outbox in that commit. On other storages, a change is sure to
-     * become known only if an intent was recorded before it (docs/replication.md). */
+     * and keeps the rows of the outbox in that commit. On other storages, weir can miss a change
+     * unless it has recorded an intent before the change (docs/replication.md). */
     STORAGE_TELLS_CHANGES = 4,
     /* Other programs may change objects without weir, and the storage can be set up to notify weir
      * of such changes. */
@@ -511,8 +513,8 @@ enum storage_capability {
     STORAGE_FOLDER = 64,
     /* The version "null" can be named also in a bucket that never kept versions. */
     STORAGE_NULL_VERSION = 128,
-    /* put() and upload_part() take a body of unknown length as it comes, without gathering it in
-     * memory, and put() keeps the meta as verify() leaves it, headers included. */
+    /* put() and upload_part() stream a body of unknown length without gathering it in memory, and
+     * put() keeps the meta, headers included, as verify() leaves it. */
     STORAGE_ANY_LENGTH = 256,
 };
 
@@ -534,15 +536,15 @@ struct storage_ops {
      * does not block. */
     int (*open_bucket)(struct bucket **out, struct storage *s, struct str user, struct str name,
                        struct err *err);
-    /* Lists the buckets of one owner (empty: of all owners) in the order of their names, from the
-     * first name behind `after`. */
+    /* Lists the buckets of one owner (empty: of all owners) in the order of their names, beginning
+     * after the name `after`. */
     int (*list_buckets)(struct storage *s, struct arena *a, struct str owner, struct str after,
                         size_t limit, struct bucket_info **out, size_t *count, struct err *err);
-    /* Sends a client's request to the peer, signed anew, and returns the peer's answer unchanged.
-     * NULL without STORAGE_FORWARDS. Any status is success; the caller reads exchange_head() and
-     * exchange_body() of http/upstream.h and calls exchange_close(). ERR_DENIED: the user has no
-     * credentials there. ERR_UNAVAILABLE, ERR_BUSY: the peer is down; the call did not wait for it.
-     * Other errors are those of upstream_send(). */
+    /* Signs a client's request again, with the user's credentials on the peer, sends it to the
+     * peer, and returns the peer's answer unchanged. NULL without STORAGE_FORWARDS. Any status is
+     * success; the caller reads exchange_head() and exchange_body() of http/upstream.h and calls
+     * exchange_close(). ERR_DENIED: the user has no credentials there. ERR_UNAVAILABLE, ERR_BUSY:
+     * the peer is down; the call did not wait for it. Other errors are those of upstream_send(). */
     int (*forward)(struct storage *s, const struct forward_request *r, struct exchange **out,
                    struct err *err);
     /* Checks that the storage can be used. Local: its folder is there and can be written. Remote:
@@ -553,7 +555,7 @@ struct storage_ops {
      * change is under way, or the storage does not know. NULL: the storage never knows. Does not
      * block. */
     uint64_t (*generation)(struct storage *s, struct str bucket);
-    /* Makes calls that wait for the peer fail within a moment, and later calls too. Called before
+    /* Makes calls that wait for the peer fail within a moment; later calls fail too. Called before
      * close(), from any thread. NULL: no call waits for a peer. */
     void (*abort)(struct storage *s);
     void (*close)(struct storage *s);
@@ -565,15 +567,15 @@ static inline bool storage_can(const struct storage *s, enum storage_capability 
     return s && (s->ops->can & what);
 }
 
-/* Whether the bucket's storage has the capability; for a bucket over several storages: whether all
- * of them have it. */
+/* Whether the bucket's storage has the capability; for a bucket with parts: whether the storages of
+ * all parts have it. */
 static inline bool bucket_can(const struct bucket *b, enum storage_capability what)
 {
     return b->storage ? storage_can(b->storage, what) : b->can & what;
 }
 
-/* Returns the storage that stands for the bucket where a storage must be named: the storage that
- * the bucket is on, else its home (object/overlay.h), else the storage of its space. */
+/* Returns the storage to use where a storage must be named for the bucket: the storage that the
+ * bucket is on, else its home (object/overlay.h), else the storage of its space (route/space.h). */
 static inline struct storage *bucket_home(const struct bucket *b)
 {
     return b->storage ? b->storage : b->home;

@@ -1,10 +1,10 @@
-/* The one vocabulary for what a change has changed, used from the table of S3 operations down to
- * rows on disk.
+/* The names of the things that a change can change. All of weir uses them, from the table of S3
+ * operations down to rows on disk.
  *
  * A *thing* is a part of a bucket that is compared and copied by itself; each has a version vector
  * of its own (coord/version.h). There are six kinds of things. A *change* is a set of bits: the
- * things that are different after it, and how they changed where a reader needs that. Stored tasks
- * and journals hold the numbers below CHANGE_PUT, so those numbers never change. */
+ * things that the change has changed and, where a reader needs it, how. Stored tasks and journals
+ * hold the numbers below CHANGE_PUT, so those numbers never change. */
 #ifndef OBJECT_CHANGE_H
 #define OBJECT_CHANGE_H
 
@@ -23,8 +23,9 @@ enum thing_kind {
     CHANGE_BUCKET_MADE = 64,
     CHANGE_BUCKET_GONE = 128,
 
-    /* How an object changed, beside its things. Only a storage with a commit of its own can tell.
-     * If none of these three bits is set, the meta of a version was changed. */
+    /* How an object changed, in addition to the bits of its things. Only storages with
+     * STORAGE_TELLS_CHANGES report this. None of these three bits: the meta of a version was
+     * changed. */
     CHANGE_PUT = 256,     /* a version was made */
     CHANGE_MARKER = 512,  /* a delete marker was made */
     CHANGE_REMOVED = 1024 /* a version or a marker was removed for good */

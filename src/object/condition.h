@@ -5,7 +5,7 @@
 
 #include "object/bucket.h"
 
-/* The state of an object that conditions ask for. */
+/* The facts about an object by which conditions are judged. */
 struct condition_state {
     bool there; /* false: there is no such object, and the other members are not used */
     struct str etag;
@@ -24,7 +24,7 @@ int conditions_judge_write(const struct object_conditions *c, const struct condi
 /* Judges the conditions of a removal of an object that is there. */
 int conditions_judge_removal(const struct object_conditions *c, const struct condition_state *s,
                              struct err *err) MUST_CHECK;
-/* Whether there is any condition that a removal judges. */
+/* Whether `c` has any condition that conditions_judge_removal() checks. */
 bool conditions_given(const struct object_conditions *c);
 
 #endif

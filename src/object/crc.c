@@ -1,10 +1,10 @@
 /* CRC-64/NVME by folding, and polynomial arithmetic modulo a CRC's generator.
  *
- * Folding: 64 bytes of the message are held in four 128-bit registers; a register that stands D
- * bits before the next bytes is multiplied by x^D modulo the generator and added to them. The
- * product of two reflected 64-bit values is one bit short of a reflected 128-bit value, so the
- * constants are one power lower: x^(D+63) for the earlier half, x^(D-1) for the later one. (Intel,
- * "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction", 2009.) */
+ * Folding: 64 bytes of the message are held in four 128-bit registers. A register whose bytes come
+ * D bits before the next bytes is multiplied by x^D modulo the generator and then added to the next
+ * bytes. The product of two reflected 64-bit values is one bit short of a reflected 128-bit value,
+ * so the constants are one power lower: x^(D+63) for the earlier half, x^(D-1) for the later one.
+ * (Intel, "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction", 2009.) */
 #include "object/crc.h"
 #include "base/bytes.h"
 

@@ -34,7 +34,7 @@ void digests_update(struct digests *d, struct str bytes);
 /* Ends the digest of one kind, which must have been wanted, and stores its value in *out. Call it
  * once for each kind, at the end. */
 void digests_final(struct digests *d, enum digest_kind kind, struct digest_value *out);
-void digests_free(struct digests *d); /* NULL is fine */
+void digests_free(struct digests *d); /* `d` may be NULL */
 
 /* Computes the digest of bytes in memory. */
 void digest_of(enum digest_kind kind, struct str bytes, struct digest_value *out);

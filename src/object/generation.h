@@ -18,7 +18,8 @@ struct generations {
 void generations_init(struct generations *g);
 /* Returns the bucket's number; 0: a change is under way. */
 uint64_t generation_get(struct generations *g, struct str bucket);
-/* These two enclose every change of a bucket's info or documents, whether it succeeds or not. */
+/* Call these before and after every change of a bucket's info or documents, whether it succeeds or
+ * not. */
 void generation_begin(struct generations *g, struct str bucket);
 void generation_end(struct generations *g, struct str bucket);
 

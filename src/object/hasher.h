@@ -24,7 +24,7 @@ enum { HASH_PIECES = 2 }; /* pieces of a stream that may wait to be hashed */
 struct hasher;
 
 int hasher_start(struct hasher **out, struct err *err) MUST_CHECK;
-void hasher_stop(struct hasher *h); /* no stream may be open; NULL is fine */
+void hasher_stop(struct hasher *h); /* no stream may be open; `h` may be NULL */
 
 /* One body that is hashed. The caller provides the memory, and uses it through these calls
  * alone. */

@@ -15,7 +15,7 @@ struct held_reader {
     int (*prove)(void *ctx, struct err *err); /* called when all of `from` was read */
     void *ctx;
     uint64_t unspliced; /* bytes at the end that are never spliced, so that they can be held back */
-    bool any_file;      /* the body may be sent as a file of the right length, without prove() */
+    bool any_file;      /* the whole body may be sent as a file, without calling prove() */
     int failed;         /* the result: the error with which the body ended; 0: none */
 };
 

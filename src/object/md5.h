@@ -34,11 +34,11 @@ struct md5_lane {
 };
 
 /* Hashes blocks of 1 to MD5_LANES bodies at once: of each body as many blocks as the shortest lane
- * has. Returns that number, and moves the lanes behind those blocks. */
+ * has. Returns that number of blocks, and moves the lanes past them. */
 size_t md5_side_by_side(struct md5_lane *lanes, size_t count);
 
-/* For tests and measurements: md5_limit_kernels() forbids kernels better than `most`, and returns
- * the best that was allowed before. */
+/* For tests and measurements: md5_limit_kernels() forbids all kernels above `most`, and returns the
+ * highest that was allowed before. */
 enum md5_kernels { MD5_SCALAR, MD5_AVX2, MD5_AVX512 };
 enum md5_kernels md5_limit_kernels(enum md5_kernels most);
 

@@ -1,14 +1,14 @@
 /* Merged listings of objects and versions.
  *
- * The listing is made in rounds. A round reads a page of each bucket behind the end of the round
- * before, and puts the pages together key by key. It decides only about keys up to the smallest
- * last key of those pages that were cut short, because such a page says nothing about keys behind
- * its end.
+ * The listing is made in rounds. A round reads a page of each bucket, which begins where the
+ * previous round ended, and merges the pages key by key. If a bucket has more entries than fit its
+ * page, the page says nothing about keys after its last key. So a round handles only keys up to the
+ * smallest last key of such pages.
  *
- * Keys that all buckets have alike need no choice. For the other keys the caller chooses a bucket.
- * Then the pages of the chosen buckets are read again: otherwise an object that came to its bucket
- * between the page and the choice would be missing. Objects move towards lower indexes, so the
- * pages are read from the last bucket to the first. */
+ * Keys whose entries are the same in all buckets need no choice. For the other keys the caller
+ * chooses a bucket. Then the pages of the chosen buckets are read again: otherwise an object that
+ * came to its bucket between the first reading and the choice would be missing. Objects move only
+ * to buckets with lower indexes, so the pages are read from the last bucket to the first. */
 #include "object/merge.h"
 
 #include "base/vec.h"
@@ -22,7 +22,7 @@ enum {
 /* The entries of one key on a bucket's page. */
 struct key_run {
     size_t first, count;
-    bool whole; /* the run does not go on behind the end of the page */
+    bool whole; /* all entries of the key are on this page */
 };
 
 /* A key, or a common prefix, with the entries that each bucket has for it. */
@@ -39,7 +39,7 @@ struct merge_round {
     struct arena a;            /* holds the pages */
     struct list_result *pages; /* one for each bucket */
     item_vec items;
-    struct str end; /* the last key that this round decides about; p NULL: it decides about all */
+    struct str end; /* the last key that this round handles; p NULL: it handles all keys */
 };
 
 struct merging {
@@ -50,7 +50,7 @@ struct merging {
     VEC(struct list_entry) found;
     size_t wanted;
     struct str after, after_version; /* where the next round begins */
-    int inside; /* number of the bucket that has after_version, or NOT_INSIDE */
+    int inside;                      /* index of the bucket that has after_version, or NOT_INSIDE */
     bool ended;
 };
 
@@ -174,7 +174,7 @@ static bool item_is_alike(const struct merging *g, const struct merge_round *r,
 }
 
 /* Marks the pages from which the key may be taken. With MERGE_FIRST the last bucket's page need not
- * be read again: a key that only that bucket has did not move yet. */
+ * be read again: a key that was only in the last bucket has not moved before that page was read. */
 static void item_mark(const struct merge_item *item, bool *again, size_t count)
 {
     if (item->from != MERGE_FIRST)
@@ -212,7 +212,7 @@ static int round_choose(const struct merging *g, struct merge_round *r, bool *ag
     return code;
 }
 
-/* Copies the choices in `before` to the items of the same keys in `now`. */
+/* Copies the choices of the items in `before` to the items in `now` that have the same keys. */
 static void items_remember(item_vec *now, const item_vec *before)
 {
     size_t at = 0;
@@ -285,8 +285,7 @@ static struct list_entry entry_copy(struct arena *a, const struct list_entry *e)
     return copy;
 }
 
-/* Sets *out to whether the prefix holds a key that is listed, behind the place where the listing
- * began. */
+/* Sets *out to whether the listing has any key under the prefix after the place where it began. */
 static int prefix_holds_any(const struct merging *g, struct str prefix, bool *out, struct err *err)
 {
     struct merge m = *g->m;
@@ -308,9 +307,9 @@ static int prefix_holds_any(const struct merging *g, struct str prefix, bool *ou
     return code;
 }
 
-/* Sets *out to the bucket that the key is listed from. False: the key is not listed. A key that the
- * caller was not asked about was alike in all buckets. If such a key came or went after that, it
- * need not be listed. */
+/* Sets *out to the bucket from which the key is listed. False: the key is not listed. If the caller
+ * was not asked about the key, all buckets had the same entries of it. If that has changed since,
+ * the key was put or removed meanwhile, and may be left out. */
 static bool item_source(const struct merging *g, const struct merge_item *item, size_t *out)
 {
     size_t has = 0, first = 0;
@@ -353,8 +352,8 @@ static int take_prefix(struct merging *g, const struct merge_item *item, struct 
     return code;
 }
 
-/* Adds the round's keys to the result. The next round begins behind the last key, or inside that
- * key when its versions were cut short. */
+/* Adds the round's keys to the result. The next round begins after the last key, or inside that key
+ * if some of its versions are not in the result yet. */
 static int round_take(struct merging *g, const struct merge_round *r, struct err *err)
 {
     int code = 0;

@@ -20,10 +20,10 @@ struct merge_key {
 struct merge {
     struct bucket *const *buckets; /* borrowed */
     size_t count;                  /* at least 1 */
-    /* Sets `from` of all `keys`, as they are at one moment. Called for the keys that differ between
-     * the buckets. Objects may be on their way between the buckets, but only towards lower indexes.
-     * Therefore the pages are read again after the choice. NULL: MERGE_FIRST for all keys, and no
-     * object moves. */
+    /* Sets `from` of all `keys`, by their state at one moment. Called for the keys whose entries
+     * differ between the buckets. Objects may move between the buckets meanwhile, but only to lower
+     * indexes, so the pages are read again after the choice. NULL: MERGE_FIRST for all keys, and
+     * objects never move. */
     int (*choose)(void *ctx, struct arena *a, struct merge_key *keys, size_t count,
                   struct err *err);
     void *ctx;

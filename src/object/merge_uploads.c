@@ -1,4 +1,4 @@
-/* Merged listings of uploads. No upload is in two buckets, so nothing has to be chosen. */
+/* Merged listings of uploads. No upload is in two buckets, so the caller need not choose. */
 #include "object/merge.h"
 
 #include "base/vec.h"
@@ -42,7 +42,7 @@ static void uploads_add_page(struct upload_gathering *g, const struct upload_lis
     g->cut = true;
 }
 
-/* Sorts the entries, keeps each prefix once, and drops entries behind the end. */
+/* Sorts the entries, keeps each prefix once, and drops entries after the end. */
 static void uploads_put_in_order(struct upload_gathering *g)
 {
     struct upload_entry end = {g->end_key, g->end_id, NULL};

@@ -17,7 +17,7 @@ int storage_open_bucket(struct bucket **out, struct storage *s, struct str user,
     if (o)
         return o->ops->open(o, s, user, name, out, err);
     code = s->ops->open_bucket(&plain, s, user, name, err);
-    /* The overlay may have taken the bucket over just now. */
+    /* The overlay may have taken over the bucket after the check above. */
     o = code == 0 ? storage_overlay_of(s, name) : NULL;
     if (o) {
         plain->ops->unref(plain);
@@ -50,8 +50,8 @@ static size_t drop_parts(struct bucket_info *page, size_t count)
     return kept;
 }
 
-/* A page from which names were dropped is filled up from the pages behind it, because callers take
- * a short page for the last one. */
+/* If names are dropped from a page, the page is filled up from the following pages, because callers
+ * take a short page for the last one. */
 /* NOLINTNEXTLINE(readability-function-size): the parameters are the interface's */
 int storage_list_buckets(struct storage *s, struct arena *a, struct str owner, struct str after,
                          size_t limit, struct bucket_info **out, size_t *count, struct err *err)

@@ -1,9 +1,9 @@
-/* Buckets that lie over several storages, and the four calls that open, list, make and remove
- * buckets by the names that clients use.
+/* Buckets that are cut into parts, and the four calls that open, list, make and remove buckets by
+ * the names that clients use.
  *
  * A bucket may be too large for one place. Then its objects are in several buckets (its *parts*),
- * on one storage or on several, and clients see one *logical* bucket. The storage that the logical
- * bucket's name belongs to is its *home*. An overlay knows the logical buckets and gives each as a
+ * on one storage or on several, and clients see one *logical* bucket. The storage on which clients
+ * made the logical bucket is its *home*. An *overlay* knows the logical buckets and opens each as a
  * `struct bucket` whose `storage` is NULL. A caller that has to name a storage names the home.
  *
  * The overlay is declared here and implemented outside object/. A process has at most one overlay,
@@ -19,11 +19,11 @@ struct overlay {
     const struct overlay_ops *ops;
 };
 
-/* The `home` of these calls is the storage that the caller asked. `user` means the same as in
+/* `home` is the storage on which the caller wants the bucket. `user` means the same as in
  * storage_ops. */
 struct overlay_ops {
-    /* Whether the name is a logical bucket at home on this storage. Every request asks this, so it
-     * answers from memory and never waits. */
+    /* Whether the name is a logical bucket whose home is this storage. Every request calls this, so
+     * it answers from memory and never waits. */
     bool (*has)(struct overlay *o, const struct storage *home, struct str name);
     /* The next two are called for names that has() knows. */
     /* Opens the logical bucket: *out is a new reference, whose `storage` is NULL and whose `home`
@@ -31,10 +31,11 @@ struct overlay_ops {
      * open_bucket() does not. */
     int (*open)(struct overlay *o, struct storage *home, struct str user, struct str name,
                 struct bucket **out, struct err *err);
-    /* Removes the logical bucket with all its parts. ERR_CONFLICT: it is not empty. A local home's
-     * own remove_bucket() refuses names that has() knows (ERR_BUSY), so that a removal that began
-     * before the overlay took a bucket over does not remove its part. The overlay forgets the name
-     * before it calls that. */
+    /* Removes the logical bucket with all its parts. ERR_CONFLICT: it is not empty. To remove the
+     * part with the logical bucket's own name, the overlay first forgets the name and then calls
+     * the home's remove_bucket(). A local remove_bucket() refuses names that has() knows
+     * (ERR_BUSY). So a removal that began before the overlay took the bucket over cannot remove
+     * that part. */
     int (*remove)(struct overlay *o, struct storage *home, struct str user, struct str name,
                   struct err *err);
     /* The next two are called for all names. They call the home's own operation for buckets that
@@ -54,7 +55,8 @@ static inline struct overlay *storage_overlay(const struct storage *s)
     return atomic_load_explicit(&s->overlay, memory_order_acquire);
 }
 
-/* Returns the overlay if `name` is one of its buckets at home on `s`, else NULL. Never waits. */
+/* Returns the overlay if `name` is one of its logical buckets with the home `s`, else NULL. Never
+ * waits. */
 static inline struct overlay *storage_overlay_of(const struct storage *s, struct str name)
 {
     struct overlay *o = storage_overlay(s);
@@ -62,10 +64,10 @@ static inline struct overlay *storage_overlay_of(const struct storage *s, struct
     return o && o->ops->has(o, s, name) ? o : NULL;
 }
 
-/* These do the same as the members of storage_ops with these names, but they accept logical buckets
- * too. A name that is reserved for parts of buckets (object/part_names.h) is ERR_NO_BUCKET, is in
- * no listing, and cannot be made (ERR_INVALID); only an overlay itself uses such buckets, by the
- * members of storage_ops. */
+/* These do the same as the members of storage_ops with these names, but they also work for logical
+ * buckets. For them, names that are reserved for parts of buckets (object/part_names.h) do not
+ * exist: opening or removing one is ERR_NO_BUCKET, making one is ERR_INVALID, and no listing has
+ * them. Only an overlay uses such buckets, through the members of storage_ops. */
 int storage_open_bucket(struct bucket **out, struct storage *s, struct str user, struct str name,
                         struct err *err) MUST_CHECK;
 int storage_list_buckets(struct storage *s, struct arena *a, struct str owner, struct str after,

@@ -3,7 +3,8 @@
 
 enum { PART_HASH_LEN = 12, PART_MARK_LEN = 4, PART_DIGITS_MAX = 6 };
 
-/* Cuts the last `len` bytes off *rest, which must all be of the base32 alphabet a-z2-7. */
+/* Removes the last `len` bytes from *rest. False: they are not all of the base32 alphabet
+ * a-z2-7. */
 static bool part_cut_base32(struct str *rest, size_t len)
 {
     if (rest->len < len)
@@ -25,7 +26,8 @@ static bool part_cut(struct str *rest, struct str suffix)
     return true;
 }
 
-/* Cuts a number between 1 and 999999 without leading zeros off the end. */
+/* Removes a number at the end of *rest. False: there is none between 1 and 999999 without leading
+ * zeros. */
 static bool part_cut_number(struct str *rest)
 {
     size_t digits = 0;

@@ -147,7 +147,7 @@ static void hash_record(struct sealer *s, struct str record)
     hash_add(&s->md5, record);
 }
 
-/* Turns to the next record, which begins with the byte that was read behind this record. */
+/* Makes the byte that was read after this record the first byte of the next record. */
 static void next_plain(struct sealer *s, size_t len)
 {
     unsigned char **next = &s->plains[s->index % ARRAY_SIZE(s->plains)];

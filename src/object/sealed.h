@@ -1,10 +1,10 @@
-/* Sealed bodies: the stored form of bytes under a key. docs/encryption.md has the format and its
- * invariants (E1 to E7).
+/* Sealed bodies: the form in which encrypted bytes are stored. docs/encryption.md has the format
+ * and its invariants (E1 to E7).
  *
- * A body is a salt and records of AES-256-GCM. Each record is bound to its place, to its part and
- * to being the last or not. So any record can be opened alone, and damage, reordering and a missing
- * end are found. The caller holds the data key; nothing here keeps it. Each struct has one owner at
- * a time. */
+ * A sealed body is a salt and a sequence of records of AES-256-GCM. The encryption of each record
+ * covers its index, its part, and whether it is the last. So any record can be opened alone, and
+ * damage, reordering and a missing end are detected. The caller holds the data key; these functions
+ * do not keep it. Each struct has one owner at a time. */
 #ifndef OBJECT_SEALED_H
 #define OBJECT_SEALED_H
 

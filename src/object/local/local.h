@@ -39,8 +39,8 @@ struct local_options {
 };
 
 /* Opens the storage. ERR_CORRUPT: the rows of the database belong to another folder. ERR_IN_USE:
- * this process or another one has a storage open on the folder. Before the storage is closed, every
- * bucket must be released and every body closed. close() waits for the collector. */
+ * this process or another one has a storage open on the folder. close() waits for the collector;
+ * before close(), every bucket must be released and every body closed. */
 int local_open(struct storage **out, const struct local_options *o, struct err *err) MUST_CHECK;
 
 /* Appends the folder's identity in hex. The identity is made with the folder, and stays the same
@@ -100,20 +100,21 @@ struct change_tap {
  * removes the tap; no change may be under way then. Rows of an earlier tap stay. Without a tap a
  * change costs one more load from memory. */
 void local_set_tap(struct storage *s, const struct change_tap *tap);
-/* Hides from the tap the changes that are made through this reference to a bucket. Replication uses
- * it for its own writes, which must not count as changes at the destination. Call it before other
- * threads have the reference. For a bucket over several storages it hides the changes of every part
- * that is on a local storage. It does nothing for a bucket on another kind of storage. */
+/* Hides from the tap the changes that are made through this reference to a bucket. Replication
+ * uses it for its own writes, which must not count as changes at the destination. Call it before
+ * other threads have the reference. For a bucket with parts (object/overlay.h) it hides the
+ * changes of every part that is on a local storage. It does nothing for a bucket on another kind
+ * of storage. */
 void local_untap(struct bucket *b);
 /* These make or remove a bucket without telling the tap. On a storage of another kind, and for a
- * bucket that lies over several buckets (object/overlay.h), they just make or remove the bucket. */
+ * bucket with parts (object/overlay.h), they just make or remove the bucket. */
 int local_create_untapped(struct storage *s, const struct bucket_info *info,
                           struct err *err) MUST_CHECK;
 int local_remove_untapped(struct storage *s, struct str user, struct str name,
                           struct err *err) MUST_CHECK;
-/* Makes the calls fail (ERR_BUSY) that are made through references to this bucket which were opened
- * before, and changes the bucket's generation. Calls that are under way fail too, unless they have
- * taken effect already. Used when the bucket becomes a part of a larger one. */
+/* Fences the bucket: calls through references that were opened before this moment fail with
+ * ERR_BUSY, also calls that are under way and have not taken effect yet. Also changes the bucket's
+ * generation. Used when the bucket becomes the first shard of a sharded bucket. */
 void local_fence(struct storage *s, struct str bucket);
 /* Returns when every change that began before the call is committed or has failed. */
 int local_tap_settle(struct storage *s, struct err *err) MUST_CHECK;
@@ -124,7 +125,7 @@ int local_tap_read(struct storage *s, struct arena *a, uint64_t after, size_t li
 /* Removes these rows. The removal is not durable: a crash of the machine may bring them back. */
 int local_tap_drop(struct storage *s, const struct tapped *rows, size_t count,
                    struct err *err) MUST_CHECK;
-/* Removes all rows up to this number, by one durable write however many rows there are. */
+/* Removes all rows up to this number, by one durable write, however many rows there are. */
 int local_tap_drop_until(struct storage *s, uint64_t last, struct err *err) MUST_CHECK;
 
 struct local_stats {

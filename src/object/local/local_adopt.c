@@ -1,4 +1,4 @@
-/* Shards: buckets that share the objects of a logical bucket, and rows that change their bucket
+/* Making and removing shards, and moving rows of objects from one bucket to another
  * (docs/local-storage.md, "Shards"). */
 #include "object/local/local_adopt.h"
 
@@ -7,8 +7,8 @@
 
 #include <stdlib.h>
 
-/* A call ends with the key whose rows exceed this number of bytes, so that no change is too large
- * for the database or keeps other changes waiting for long. */
+/* A call ends with the key at which the moved rows reach this number of bytes. So no change is too
+ * large for the database or delays other changes for long. */
 static const size_t ADOPT_BYTES = 8 * MIB;
 
 int local_bucket_id(struct bucket *b, uint64_t *out, struct err *err)
@@ -51,18 +51,18 @@ int local_remove_opened(struct bucket *b, struct err *err)
 /* --- adopting --- */
 
 struct adopt_change {
-    struct row_change change; /* of the bucket that gets the rows */
-    struct row_change source; /* of the bucket that had them; used for its usage alone */
+    struct row_change change; /* the change of the bucket that gets the rows */
+    struct row_change source; /* the bucket that had the rows; this only counts its usage */
     struct key_window window;
     size_t limit;
-    bool announced; /* the state of the target's row may be changed */
+    bool announced; /* generation_begin() was called, so the target's row may change */
     size_t keys, bytes;
     bool more;
     struct buf last; /* the last key that was moved */
 };
 
-/* Brings the target's versions and object lock to those of the source, if the source is ahead: a
- * bucket that never kept versions cannot have the rows of one that did (L3, L14). */
+/* Gives the target the versions and object lock of the source, if only the source has them: rows of
+ * older versions may not be in a bucket that never kept versions (L3, L14). */
 static int adopt_state(struct adopt_change *p, struct err *err)
 {
     struct row_change *c = &p->change;
@@ -126,8 +126,8 @@ static int adopt_keys(struct adopt_change *p, struct keys *from, struct err *err
     return code;
 }
 
-/* Moves the keys. The target must have no rows between the first and the last of them; its next row
- * is read before any row is written. */
+/* Moves the rows of the keys. The target must have no rows between the first and the last of these
+ * keys. Its next row is read before any row is written. */
 static int adopt_window(struct adopt_change *p, struct err *err)
 {
     struct row_change *c = &p->change;
@@ -217,8 +217,8 @@ int local_adopt(struct bucket *to, struct bucket *from, struct str after, struct
 
 /* --- counting --- */
 
-/* Every `stride`th key, in the order of the keys. When the sample is full, every second key of it
- * is dropped, and the stride is doubled. */
+/* A sample of keys: every `stride`th key in the order of the keys. When the sample is full, every
+ * second key of it is dropped, and the stride is doubled. */
 struct sample {
     size_t limit;
     uint64_t count, stride;

@@ -83,7 +83,8 @@ static int copy_folder(const char *from, const char *to, unsigned levels, struct
     return code;
 }
 
-/* Copies all files but the lock file: a link to that would be locked together with the original. */
+/* Copies all files except the lock file: the copy could be a hard link, and would then be locked
+ * together with the original. */
 int local_copy_files(struct storage *s, const char *to, struct err *err)
 {
     static const char *const names[] = {"FORMAT", "blobs"};

@@ -315,8 +315,8 @@ int bucket_remove_opened(struct bucket *bucket, struct err *err)
     return code;
 }
 
-/* The overlay is asked after the bucket was opened. An overlay that takes the bucket over later
- * fences this reference (local_fence()), so the removal fails. */
+/* The overlay (object/overlay.h) is asked after the bucket was opened. If the overlay takes the
+ * bucket over later, it fences this reference (local_fence()), so the removal fails. */
 int local_remove_bucket(struct storage *s, struct str user, struct str name, struct err *err)
 {
     struct bucket *bucket = NULL;
@@ -337,7 +337,7 @@ int local_remove_untapped(struct storage *s, struct str user, struct str name, s
     if (s->ops->remove_bucket != local_remove_bucket || storage_overlay_of(s, name))
         return storage_remove_bucket(s, user, name, err);
     code = local_open_bucket(&bucket, s, user, name, err);
-    if (code == 0 && storage_overlay_of(s, name)) { /* it has taken the bucket over just now */
+    if (code == 0 && storage_overlay_of(s, name)) { /* the overlay has just taken the bucket over */
         local_bucket_unref(bucket);
         return storage_remove_bucket(s, user, name, err);
     }
@@ -385,8 +385,8 @@ static int page_add_owned(struct bucket_page *p, struct str name, struct err *er
     return code == ERR_NOT_FOUND ? 0 : code;
 }
 
-/* Reads the owner's buckets behind `after`, by name. The cost grows with the owner's buckets, not
- * with all buckets of the storage (docs/local-storage.md, L13). */
+/* Reads the owner's buckets after the name `after`, in the order of their names. The cost grows
+ * with the owner's buckets, not with all buckets of the storage (docs/local-storage.md, L13). */
 static int page_read(struct bucket_page *p, struct str after, size_t limit, struct err *err)
 {
     struct local *l = p->l;

@@ -1,5 +1,4 @@
-/* The collector: removes files that lost their last reference, and files that a crash left behind.
- */
+/* The collector: removes files that lost their last reference, and files that a crash has left. */
 #include "base/clock.h"
 #include "object/local/local_int.h"
 #include "os/file.h"

@@ -3,17 +3,18 @@
  * When a bucket becomes the first shard of a sharded bucket, other threads may still hold the plain
  * bucket, for as long as an upload lasts. Through it they would write keys that meanwhile moved to
  * another shard. So the bucket is *fenced*: each call through a reference that was opened before
- * fails with ERR_BUSY, unless it took effect before the fence. A change looks inside its commit,
- * and a read looks after it has read, so nothing is judged by a moment that is over.
+ * fails with ERR_BUSY, unless it took effect before the fence. A change checks for the fence inside
+ * its commit, and a read checks after it has read, so a fence that comes during the call is
+ * noticed.
  *
- * Fences are numbered. A bucket remembers the number of the newest fence when it was opened; while
- * no bucket was fenced since, a check is one load. */
+ * Fences are numbered. An opened bucket stores the number that the storage's newest fence had at
+ * that time. While that is still the newest fence, a check costs one load from memory. */
 #include "object/local/local_int.h"
 
 #include <stdlib.h>
 
 struct fenced {
-    uint32_t number; /* of the bucket's last fence */
+    uint32_t number; /* number of the bucket's latest fence */
     struct str name;
     char memory[];
 };

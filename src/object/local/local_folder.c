@@ -81,8 +81,8 @@ static int put_storage_row(struct local *l, struct err *err)
     return code;
 }
 
-/* Makes the folder and its FORMAT file. A folder whose making was cut short has no blobs yet, and
- * is made anew. */
+/* Makes the folder and its FORMAT file. If an earlier call was interrupted, the folder has no blobs
+ * yet, and is made again. */
 static int folder_make(struct local *l, const char *format_path, struct err *err)
 {
     struct buf text = BUF_INIT(0), blobs = BUF_INIT(0);

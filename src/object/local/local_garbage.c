@@ -1,10 +1,10 @@
-/* Rows of a shard that belong to no key of its own: removing them, and looking for keys with too
+/* Removes garbage, that is, rows of keys that do not belong to the shard; and finds keys with too
  * many rows to move (docs/local-storage.md, "Shards"). */
 #include "object/local/local_adopt.h"
 
 #include "object/local/local_int.h"
 
-/* A change ends when it has removed so many rows. A part of an object counts as a row. */
+/* A change ends when it has removed this many rows. Each part of an object counts as a row. */
 enum { GARBAGE_ROWS = 4000 };
 
 /* --- removing --- */
@@ -17,8 +17,8 @@ struct garbage_change {
     bool more;
 };
 
-/* Drops a version: its references to bytes, and its count. A record that cannot be read is not
- * counted, and its bytes stay. */
+/* Drops the references of a version to bytes, and its share of the bucket's counts. If the record
+ * cannot be read, nothing is counted, and the bytes stay. */
 static int garbage_version(struct garbage_change *p, enum tag tag, struct str key, struct str value,
                            struct err *err)
 {
@@ -40,11 +40,11 @@ static int garbage_upload(struct garbage_change *p, struct str row, struct err *
     unsigned char id[UPLOAD_ID_LEN];
 
     memcpy(id, row.p + row.len - UPLOAD_ID_LEN, UPLOAD_ID_LEN);
-    p->rows += OBJECT_MAX_PARTS / 40; /* how many parts it has is not known */
+    p->rows += OBJECT_MAX_PARTS / 40; /* an estimate, because the number of parts is not known */
     return upload_drop_parts(&p->change, id, NULL, err);
 }
 
-/* ERR_AGAIN: the change is large enough. */
+/* Removes one row. ERR_AGAIN: the change is large enough, and the row stays. */
 static int garbage_row(void *ctx, enum tag tag, struct str row, struct str value, struct err *err)
 {
     struct garbage_change *p = ctx;
@@ -83,7 +83,7 @@ static int garbage_run(struct row_change *c, struct err *err)
     keys_close(&k);
     buf_release(&copy);
     if (code == ERR_AGAIN && p->rows >= GARBAGE_ROWS)
-        code = 0; /* p->more is set */
+        code = 0; /* p->more is true, so the caller calls again */
     return code;
 }
 
@@ -128,7 +128,7 @@ struct large_key {
     size_t bytes, most;
 };
 
-/* Adds the bytes that adopt_row() writes for a row. ERR_TOO_LARGE: the key has more than it may. */
+/* Adds the bytes that adopt_row() would write for a row. ERR_TOO_LARGE: the limit is exceeded. */
 static int large_row(void *ctx, enum tag tag, struct str row, struct str value, struct err *err)
 {
     struct large_key *x = ctx;

@@ -113,8 +113,8 @@ struct local_bucket {
     struct local *local;
     uint64_t id;
     _Atomic(uint32_t) fence; /* number of the storage's newest fence when the bucket was opened */
-    /* The bucket that taps are told, and with which ids of versions are computed. A bucket that is
-     * no shard is its own logical bucket. */
+    /* The bucket that is reported to taps, and with which ids of versions are computed. A bucket
+     * that is no shard is its own logical bucket. */
     struct logical logical;
     struct str row;                 /* key of the row of TAG_BUCKET; it ends with the name */
     char usage_row[ROW_BUCKET_LEN]; /* key of the row that has struct bucket_usage */
@@ -267,8 +267,8 @@ struct row_change {
     enum meta_set set; /* the fields of the meta that the change sets */
     /* The change makes room, so it is allowed on a full disk (docs/local-storage.md, P7). */
     bool frees;
-    /* The change is durable with the next durable change, and until then a crash of the machine may
-     * lose it. */
+    /* The change need not be durable on return. It becomes durable with the next durable change; a
+     * crash of the machine before that may lose it. */
     bool later;
     /* The conditions of a write. They are judged before fn is called, against `current`. NULL: fn
      * itself reads the current version, and judges. */
@@ -300,13 +300,13 @@ int change_apply_all(struct row_change *first, size_t size, size_t count,
  * is empty and its sequence is 0. */
 int change_current(struct row_change *c, struct stored *out, struct err *err) MUST_CHECK;
 int change_sequence(struct row_change *c, uint64_t *out, struct err *err) MUST_CHECK;
-/* Makes `r` the current version in place of `current`: gives it sequence, time and null flag and
- * writes its row. The version that was current is kept or dropped, as the bucket keeps versions or
- * not. The row of a marker has TAG_VERSION. */
+/* Makes `r` the current version in place of `current`: sets its sequence, time and null flag, and
+ * writes its row. The old current version is kept if the bucket keeps versions, else dropped. A
+ * marker gets a row of TAG_VERSION, not of TAG_OBJECT. */
 int change_install(struct row_change *c, const struct stored *current, struct object_record *r,
                    struct err *err) MUST_CHECK;
 /* Drops a version's row and its references to bytes. `in_o`: the row has TAG_OBJECT, not
- * TAG_VERSION. `bypass`: governance retention does not count. ERR_DENIED: the version is locked. */
+ * TAG_VERSION. `bypass`: governance retention is ignored. ERR_DENIED: the version is locked. */
 int change_drop(struct row_change *c, const struct object_record *r, bool in_o, bool bypass,
                 struct err *err) MUST_CHECK;
 /* After the current version was dropped, makes the newest older version current, unless that is a
@@ -322,8 +322,8 @@ int change_free(struct row_change *c, const struct object_record *r, struct err 
 
 /* --- local_tap.c: reports of a change, and the log of changes (docs/local-storage.md, L12) --- */
 
-/* Tells the tap, and `note` (may be NULL), what happened to the version. `changes` is a set of enum
- * thing_kind. Rows that the tap and `note` keep are part of this change. */
+/* Reports to the tap, and to `note` (may be NULL), what happened to the version. `changes` is a set
+ * of enum thing_kind. Rows that the tap and `note` keep are part of this change. */
 int change_tell(struct row_change *c, const struct change_note *note, unsigned changes,
                 const struct object_record *r, struct err *err) MUST_CHECK;
 /* Writes a row about the change if the tap wants it. `sequence` is the row's number; 0: a new
@@ -374,8 +374,8 @@ struct blob_source {
 };
 int blob_write(struct local *l, const struct blob_source *from, struct blob *out, struct buf *small,
                struct err *err) MUST_CHECK;
-/* Makes files durable that were written with `later`. blob_sync_file() closes the file; the folder
- * is synced behind it. */
+/* blob_sync_file() makes a file durable that was written with `later`, and closes it.
+ * blob_sync_folder() then makes the file's entry in its folder durable. */
 int blob_sync_file(struct local *l, struct blob *blob, struct err *err) MUST_CHECK;
 int blob_sync_folder(struct local *l, uint64_t id, struct err *err) MUST_CHECK;
 /* Whether the files of two blobs are in one folder. */
@@ -403,7 +403,7 @@ int body_open(struct reader **out, struct local *l, struct arena *a, const struc
 /* Pins the blobs of this list of parts (docs/local-storage.md, L9). */
 int pin_resolve(struct local *l, struct pin *pin, struct str list, struct err *err) MUST_CHECK;
 struct pin *pin_begin(struct local *l);
-void pin_end(struct local *l, struct pin *pin); /* NULL is fine */
+void pin_end(struct local *l, struct pin *pin); /* `pin` may be NULL */
 
 /* --- local_sealed.c: bodies under a key --- */
 
@@ -458,7 +458,7 @@ int local_list(struct bucket *b, struct arena *a, const struct list_options *o,
                struct list_result *out, struct err *err);
 int local_list_versions(struct bucket *b, struct arena *a, const struct list_options *o,
                         struct list_result *out, struct err *err);
-/* Returns the common prefix of `key`: its beginning, up to and with the first delimiter behind
+/* Returns the common prefix of `key`: its beginning, up to and including the first delimiter after
  * o->prefix. Empty: the key has no such delimiter. */
 struct str list_common(struct str key, const struct list_options *o);
 /* Appends the key of the first row that a listing may have to return. */
@@ -478,7 +478,7 @@ struct key_window {
 /* A walk over the rows of a window under one tag. */
 struct key_walk {
     struct db_iter *it;
-    size_t tail; /* bytes behind the object's key in the key of a row */
+    size_t tail; /* number of bytes after the object's key in the key of a row */
     struct buf start, end;
     bool there;            /* there is a next row, which the members below describe */
     struct str row, value; /* its key and value */
@@ -548,8 +548,8 @@ int range_resolve(const struct object_range *range, uint64_t size, uint64_t out[
 
 /* --- local_bucket.c --- */
 
-/* Sets the members that follow from the bucket's record and from the key of its row (borrowed, as
- * the name of the logical bucket is). */
+/* Fills the members that are taken from the bucket's record and from the key of its row. That key,
+ * and the name of the logical bucket, are borrowed. */
 void local_bucket_init(struct local_bucket *b, struct local *l, struct str row,
                        const struct bucket_record *r);
 /* Reads the bucket's row as it is now. ERR_NO_BUCKET: the bucket was removed, or another bucket has

@@ -1,9 +1,9 @@
-/* Walking over the keys of a window of a bucket, with all their rows. */
+/* Walks over the keys of a window of a bucket, with all rows of each key. */
 #include "object/local/local_int.h"
 
-/* The rows that belong to one key, and how many bytes follow the key in the keys of such rows. A
- * key has no NUL byte, and the bytes that follow it begin with one. So under each tag the rows are
- * in the order of the keys. */
+/* The tags under which a key can have rows, and how many bytes follow the key in such a row's key.
+ * An object's key has no NUL byte, and the bytes after it begin with one. So under each tag the
+ * rows are in the order of the objects' keys. */
 static const struct {
     enum tag tag;
     size_t tail;
@@ -14,13 +14,14 @@ static const struct {
     {TAG_UPLOAD, ROW_UPLOAD_TAIL},
 };
 
-/* Appends the first row key behind all rows of `key` under this tag. */
+/* Appends the smallest row key that is after all rows of `key` under this tag. */
 static void append_behind(struct buf *out, const struct local_bucket *b, size_t kind,
                           struct str key)
 {
     struct row row;
 
-    /* Keys have at most OBJECT_KEY_MAX bytes, so the beginning of a longer one sorts as it does. */
+    /* No object's key is longer than OBJECT_KEY_MAX, so the first bytes of a longer string mark the
+     * same place in the order. */
     buf_append_str(out, row_key(&row, b, kinds[kind].tag, str_head(key, OBJECT_KEY_MAX)));
     buf_append_char(out, kinds[kind].tail ? '\1' : '\0');
 }

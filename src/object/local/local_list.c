@@ -67,7 +67,7 @@ struct str list_common(struct str key, const struct list_options *o)
     return at < 0 ? STR_EMPTY : str_head(key, o->prefix.len + (size_t)at + o->delimiter.len);
 }
 
-/* Appends the key of the row where the listing begins: behind `after`, or behind all keys under
+/* Appends the key of the row where the listing begins: after `after`, or after all keys under
  * `after` if that is itself a common prefix. */
 void list_start(struct buf *out, const struct local_bucket *b, enum tag tag,
                 const struct list_options *o)
@@ -85,8 +85,8 @@ void list_start(struct buf *out, const struct local_bucket *b, enum tag tag,
         return;
     }
     buf_append_str(out, row_key(&row, b, tag, after));
-    /* Rows of other tags have a NUL and more bytes behind the key. All rows of `after` are
-     * skipped. */
+    /* In rows of other tags, a NUL and more bytes follow the object's key. '\1' skips all rows of
+     * the key `after`. */
     buf_append_char(out, tag == TAG_OBJECT ? '\0' : '\1');
 }
 
@@ -155,7 +155,7 @@ static int bucket_there(struct local_bucket *b, struct db_view *view, struct err
     return code;
 }
 
-/* Moves behind all objects with the prefix, and sets *key to the next object's key. row_walk_next()
+/* Moves past all objects with the prefix, and sets *key to the next object's key. row_walk_next()
  * then returns that object. */
 static int walk_skip(struct walk *w, struct local_bucket *b, struct str prefix, struct str *key,
                      struct err *err)
@@ -171,8 +171,8 @@ static int walk_skip(struct walk *w, struct local_bucket *b, struct str prefix, 
     return code;
 }
 
-/* Adds a common prefix, and the common prefixes behind it up to the next object or the page's end.
- */
+/* Adds a common prefix, and the common prefixes that follow it, up to the next object or the end of
+ * the page. */
 static int list_prefixes(struct walk *w, struct local_bucket *b, const struct list_options *o,
                          struct entries *e, struct str common, struct err *err)
 {
@@ -278,7 +278,7 @@ static void merge_seek_behind(struct row_merge *m, struct str prefix)
     seek_behind(m->v.it, m->b, TAG_VERSION, prefix);
 }
 
-/* Begins both walks behind the version `after_version` of the key `after`. */
+/* Begins both walks after the version `after_version` of the key `after`. */
 static int merge_start(struct row_merge *m, struct db_view *view, const struct list_options *o,
                        struct err *err)
 {

@@ -87,7 +87,8 @@ static int put_take(struct put_change *p, const struct blob_source *from, struct
     return code;
 }
 
-/* Ends the put, which ended with `code`. Returns `code`, or the error of the answer. */
+/* Finishes a put whose change returned `code`. Returns `code`, or the error of making the
+ * result. */
 static int put_end(struct put_change *p, struct arena *a, struct put_result *out, int code,
                    struct err *err)
 {
@@ -117,8 +118,8 @@ int local_put(struct bucket *bucket, struct arena *a, struct str key, struct rea
 
 /* --- several puts --- */
 
-/* Makes the files durable, and then each folder that has some of them: once, unless files of
- * different folders take turns (docs/local-storage.md, L7). */
+/* Makes the files durable, and then the folders that have them. A folder is synced once for each
+ * run of files that follow each other in it (docs/local-storage.md, L7). */
 static int puts_sync(struct put_change *all, size_t count, struct err *err)
 {
     struct local *l = all[0].change.b->local;
@@ -206,7 +207,7 @@ static int copy_change_run(struct row_change *c, struct err *err)
     return code;
 }
 
-/* The arguments of a copy whose source lies over several storages. */
+/* The arguments of a copy whose source is a bucket with parts (object/overlay.h). */
 struct lent_copy {
     struct bucket *to;
     struct arena *a;

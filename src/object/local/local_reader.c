@@ -18,7 +18,7 @@ struct chain {
     struct local *l;
     struct pin *pin;
     struct buf list;
-    struct str rest; /* the part of the list behind the open piece */
+    struct str rest; /* the part of the list that follows the open piece */
     struct file_reader file;
     uint64_t left; /* bytes left in all, the open file's included */
 };

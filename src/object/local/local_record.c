@@ -6,7 +6,8 @@ enum { FORMAT = 1 };
 
 enum { FLAG_NULL = 1, FLAG_MARKER = 2, FLAGS_ALL = 3 };
 
-/* Bits that say what a bucket's row has. Without any, the row ends before them. */
+/* Bits that say which optional members a bucket's row has. A row without any ends before these
+ * bits. */
 enum { BUCKET_NOTIFIES = 1, BUCKET_LOGICAL = 2, BUCKET_HAS_ALL = 3 };
 
 /* Bits that say which fields a stored meta has. The fields are stored in this order. */

@@ -41,8 +41,8 @@ struct object_record {
     struct str headers_raw;
 };
 
-/* Returns the state that conditions ask for. A record with sequence 0 stands for "no such object".
- */
+/* Returns the state by which conditions are judged. A record with sequence 0 means that there is no
+ * object. */
 struct condition_state record_state(const struct object_record *r);
 /* Returns the stored size, in bytes, of an object that is not made of parts. */
 uint64_t record_stored(const struct object_record *r);
@@ -61,7 +61,8 @@ void piece_put(struct buf *out, const struct piece *p);
 /* Removes the first piece from *list. ERR_END: the list is empty. */
 int piece_next(struct str *list, struct piece *out, struct err *err) MUST_CHECK;
 
-/* The logical bucket of a shard: the bucket whose objects it has a share of. */
+/* The logical bucket of a shard: the bucket that clients see, whose objects are spread over
+ * shards. */
 struct logical {
     uint64_t id;     /* the number of the logical bucket; 0: the bucket is no shard */
     struct str name; /* empty: the bucket is no shard */

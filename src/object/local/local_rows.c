@@ -103,9 +103,9 @@ uint64_t row_u64(struct str bytes)
     return be64_read(bytes.p);
 }
 
-/* Computes the check value in a version's id. The check value binds the id to logical bucket and
- * key, so that the id is not valid for another key. It is the hash of the key that the version's
- * row would have in the logical bucket. */
+/* Computes the check value in a version's id. It binds the id to the logical bucket and the key, so
+ * that the id is not valid for another key. The check value is the hash of the key that the
+ * version's row would have in the logical bucket. */
 static uint64_t version_check(const struct local_bucket *b, struct str key, uint64_t sequence)
 {
     struct row r;

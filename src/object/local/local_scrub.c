@@ -159,7 +159,7 @@ static int record_damage(struct scrubbing *s, const struct object_record *r, uin
 
 /* --- naming the damaged object in a finding --- */
 
-/* Fills the shell of the bucket, as far as it is known: without its row. */
+/* Fills the members of `out` that are known without reading the bucket's row. */
 static void scrub_find_bucket(struct scrubbing *s, uint64_t id, struct local_bucket *out)
 {
     struct bucket_record unknown = {.id = id};
@@ -186,8 +186,8 @@ static int scrub_add_bucket(struct scrubbing *s, struct str key, struct str valu
     return 0;
 }
 
-/* Whether the row still has this value. If it has changed, its old bytes were removed rightly, and
- * the finding is not reported. */
+/* Whether the row still has this value. If the row has changed, its old bytes may have been removed
+ * legitimately, and the finding is not reported. */
 static bool row_is(struct scrubbing *s, struct str key, struct str value)
 {
     struct buf now = BUF_INIT(0);
@@ -263,8 +263,9 @@ static int scrub_part(struct scrubbing *s, struct str row, struct str value, str
 
 typedef int row_fn(struct scrubbing *s, struct str row, struct str value, struct err *err);
 
-/* Walks up to ROWS_AT_ONCE rows behind *after, which is set to the last of them. ERR_END: there are
- * no more. An iterator keeps deleted data alive in the database, so it must not live for hours. */
+/* Walks up to ROWS_AT_ONCE rows after *after, which is set to the last of them. ERR_END: there are
+ * no more rows. Each call has an iterator of its own: an iterator keeps deleted data alive in the
+ * database, so it must not live for hours. */
 static int some_rows(struct scrubbing *s, const struct db_range *range, struct buf *after,
                      row_fn *fn, struct err *err)
 {

@@ -12,7 +12,7 @@ struct sealed_body {
     struct pin *pin;  /* for an object made of parts; else NULL */
     struct buf bytes; /* the stored bytes of an inline body */
     struct buf list;
-    struct str rest; /* the list of parts behind the open piece */
+    struct str rest; /* the part of the list that follows the open piece */
     int fd;          /* file of the open piece; -1: the body is in `bytes` */
     struct piece piece;
     uint64_t at;   /* offset of the next byte to return, in the open piece */
@@ -94,7 +94,7 @@ static int read_at(struct sealed_body *b, void *to, size_t len, uint64_t at, str
     return 0;
 }
 
-/* Opens the next piece that has bytes at or behind offset `skip`. */
+/* Opens the next piece that has bytes at offset `skip` or later. */
 static int sealed_next_piece(struct sealed_body *b, uint64_t skip, struct err *err)
 {
     int code = 0;

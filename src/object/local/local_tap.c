@@ -75,7 +75,7 @@ static int tell_note(struct row_change *c, const struct change_note *note, unsig
     fact.storage = c->b->local->id;
     fact.sequence = r->sequence;
     fact.time_ms = db_tx_now_ms(c->tx);
-    if (!(changes & (CHANGE_PUT | CHANGE_MARKER))) /* otherwise r has the change's own sequence */
+    if (!(changes & (CHANGE_PUT | CHANGE_MARKER))) /* else `r` has this change's sequence */
         code = change_sequence(c, &fact.sequence, err);
     if (c->bucket.info.versions != VERSIONS_NEVER)
         fact.version = version_text(c->b, &a, c->key, r);
@@ -108,7 +108,8 @@ int change_keep(struct row_change *c, struct tapped *t, const struct object_reco
     BUG_ON(c->tapped);
     if (!tap || c->b->untapped)
         return 0;
-    /* The owner of a logical bucket changes the bucket itself; its shards only follow. */
+    /* A change of the bucket itself is reported once, for the logical bucket; the shards only get
+     * the same change. */
     if (bucket_is_shard(c->b) && !t->key.len)
         return 0;
     if (!t->bucket.len) {

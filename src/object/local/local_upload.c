@@ -228,7 +228,7 @@ int local_upload_part(struct bucket *bucket, struct arena *a, const struct uploa
     return code;
 }
 
-/* Finds the blob that holds all of the range, and sets p->r. *found false: the range lies in
+/* Finds the blob that contains the whole range, and sets p->r. *found false: the range is in
  * several blobs, or in none. */
 static int range_blob(struct part_change *p, const struct object_record *r, const uint64_t range[2],
                       bool *found, struct err *err)
@@ -281,7 +281,7 @@ static bool etag_is_md5(const struct get_result *got)
            got->info.meta.encryption.len == 0;
 }
 
-/* Takes the MD5 of the range that the caller has, if it has one. */
+/* Uses the MD5 of the range that the caller has given, if it has given one. */
 static int part_take_md5(struct part_change *p, struct str text, struct err *err)
 {
     unsigned char md5[MD5_LEN];

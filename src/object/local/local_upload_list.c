@@ -27,8 +27,8 @@ static int upload_info_get(struct upload_info *out, struct arena *a, struct str 
     return code < 0 ? code : arena_error(a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
 }
 
-/* Appends the row key where the listing begins: behind the upload of the key `after` that has the
- * id `after_version`, or behind all uploads of the key. */
+/* Appends the row key where the listing begins: after the upload `after_version` of the key
+ * `after`, or after all uploads of that key. */
 static void uploads_start(struct buf *out, struct local_bucket *b, const struct list_options *o)
 {
     unsigned char id[UPLOAD_ID_LEN];

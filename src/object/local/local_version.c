@@ -97,7 +97,7 @@ int stored_parts(struct buf *out, struct db_view *view, struct local *l,
 
 /* --- running changes --- */
 
-/* Reads the rows that say whether the change is allowed, and judges. */
+/* Reads the rows that say whether the change is allowed, and checks that it is. */
 static int change_admit(struct row_change *c, struct err *err)
 {
     int code = c->conditions ? change_current(c, &c->current, err) : 0;

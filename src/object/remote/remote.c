@@ -46,8 +46,8 @@ static struct remote_times times_or_usual(struct remote_times times)
 
 /* --- opening and closing --- */
 
-/* Sets r->host from the URL, as upstream.c does: without the port if it is the scheme's default
- * (RFC 9110 section 7.2). */
+/* Sets r->host from the URL in the same way as upstream.c: without the port if it is the scheme's
+ * default (RFC 9110 section 7.2). */
 static int set_host(struct remote *r, struct str text, struct err *err)
 {
     struct url url;
@@ -67,8 +67,9 @@ static int set_host(struct remote *r, struct str text, struct err *err)
     return 0;
 }
 
-/* Says when the thread runs next: while the peer is down, each second, to try to connect
- * (docs/remote-storage.md, M6). The thread also closes connections that were not used for long. */
+/* Returns when the thread runs next. While the peer is down, it runs each second and tries to
+ * connect (docs/remote-storage.md, M6). At other times it only closes connections that were idle
+ * for long. */
 static struct loop_sleep probe_later(const struct remote *r)
 {
     return loop_sleep_ms(upstream_is_up(r->upstream) ? SWEEP_MS : PROBE_MS);

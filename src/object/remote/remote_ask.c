@@ -9,9 +9,9 @@ enum {
     NAMED_MAX = 128, /* most bytes of a path, and of a query, that an error's text quotes */
 };
 
-/* The error codes (`means`) that the peer's S3 codes become. The answer must have this `status` too
- * (0: any). Only an answer whose code and status both say so counts as "absent"
- * (docs/remote-storage.md, M1). */
+/* Which error code (`means`) an S3 code of the peer becomes. The answer must have this `status` too
+ * (0: any status). In particular, an answer counts as "absent" only if both its code and its status
+ * say so (docs/remote-storage.md, M1). */
 static const struct {
     const char *code;
     int status, means;
@@ -202,9 +202,9 @@ static bool is_verbatim(struct str code)
     return false;
 }
 
-/* Returns a text that says how far the clocks differ, because an answer to HEAD gives no reason. S3
- * refuses requests whose clock is wrong by more than a quarter of an hour. Empty: the clocks agree,
- * or the answer has no date. */
+/* Returns a text that says how far the clocks of weir and of the peer differ; used for answers to
+ * HEAD, which give no reason. S3 refuses requests whose clock is wrong by more than a quarter of an
+ * hour. Empty: the clocks agree, or the answer has no date. */
 static struct str skew_of(struct ask *q)
 {
     int64_t there;
@@ -270,8 +270,8 @@ int ask_send(struct ask *q, struct err *err)
         if (q->head->status < 200 || q->head->status >= 300)
             code = answer_judge(q, &verbatim, err);
     }
-    /* An error of the reader of the request's body is not an error of the storage, so the error's
-     * text does not name the request. */
+    /* If reading the request's own body failed, the storage is not at fault, so the error's text
+     * does not name the storage and the request. */
     bool own = verbatim || (!q->head && code == ERR_INVALID);
     return code < 0 && !own ? name_request(q, code, err) : code;
 }

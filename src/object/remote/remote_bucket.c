@@ -47,8 +47,9 @@ static struct remote_bucket *bucket_new(struct remote *r, struct str user, struc
 
 /* --- which buckets exist --- */
 
-/* Checks that the bucket exists. An answer to HEAD has no S3 code, so after a 404 a GET must answer
- * NoSuchBucket (docs/remote-storage.md, M1). */
+/* Checks that the bucket exists. An answer to HEAD has no S3 code. So after a 404 to a HEAD the
+ * bucket counts as absent only if a GET is answered with NoSuchBucket (docs/remote-storage.md,
+ * M1). */
 static int bucket_is_there(struct remote_bucket *b, struct err *err)
 {
     struct ask q;
@@ -94,8 +95,8 @@ static int buckets_read_page(struct remote *r, struct str user, struct str prefi
     ask_param_given(&q, "prefix", prefix);
     ask_param_given(&q, "continuation-token", page->token);
     int code = ask_send(&q, err);
-    /* A peer that is a weir says so if its list is not complete. Then an absent bucket may exist.
-     */
+    /* If the peer is a weir whose list is not complete, it says so; then a bucket that is not
+     * listed may exist all the same. */
     if (code == 0 && ask_answer(&q, "x-weir-incomplete").len)
         code = err_set(err, ERR_UNAVAILABLE, "the list of buckets is not complete there");
     if (code == 0)
@@ -106,7 +107,7 @@ static int buckets_read_page(struct remote *r, struct str user, struct str prefi
     return code;
 }
 
-/* The first `limit` buckets behind `after`, in the order of their names. */
+/* The first `limit` buckets after `after`, in the order of their names. */
 struct gathered {
     struct arena *a;
     struct str after;
@@ -262,14 +263,14 @@ int remote_remove_bucket(struct storage *s, struct str user, struct str name, st
         return err_code(err, ERR_NO_BUCKET);
     ask_init(&q, remote_of(s), user, "DELETE");
     ask_name(&q, name, STR_EMPTY);
-    q.request.idempotent = false; /* a repeated request would find no bucket */
+    q.request.idempotent = false; /* a second request would find that the bucket is gone already */
     return ask_done(&q, err);
 }
 
 /* --- one bucket: its documents, versions and lock --- */
 
-/* Whether the text is a listing of the bucket. A peer answers so if it ignores the query
- * parameter. */
+/* Whether the text is a listing of the bucket. A peer that ignores the query parameter answers with
+ * one. */
 static bool is_listing(struct str text)
 {
     enum { PROLOG_MAX = 256 };

@@ -124,7 +124,8 @@ int remote_set_credential(struct storage *s, const struct remote_credential *c, 
     if (c->secret.len)
         made = credential_new(c);
     mutex_lock(&all->lock);
-    /* The old entry is removed first, because the table keeps the key of an existing entry. */
+    /* The old entry is removed first, because otherwise the table would go on using the old entry's
+     * name. */
     old = map_remove(&all->by_user, c->user);
     if (made)
         map_put(&all->by_user, made->user, made);

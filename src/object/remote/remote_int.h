@@ -52,7 +52,7 @@ struct remote_bucket {
     struct bucket bucket;
     struct remote *remote;
     _Atomic(size_t) refs;
-    struct str user; /* the user whose credentials sign; stored behind the name in `bytes` */
+    struct str user; /* the user whose credentials sign; its bytes follow the name in `bytes` */
     char bytes[];
 };
 
@@ -79,7 +79,8 @@ struct credential *credential_table_any(struct credential_table *c);
 /* Lists the users that have credentials, in the arena. */
 int credential_table_users(struct credential_table *c, struct arena *a, struct str **out,
                            size_t *count, struct err *err) MUST_CHECK;
-void credential_unref(struct credential *c); /* NULL is fine; the last call overwrites the secret */
+void credential_unref(struct credential *c); /* `c` may be NULL; dropping the last reference
+                                                overwrites the secret */
 
 /* --- remote_request.c --- */
 

@@ -27,9 +27,10 @@ static bool is_common_prefix(const struct list_options *o)
     return at >= 0 && (size_t)at + o->delimiter.len == rest.len;
 }
 
-/* Returns the key behind which the peer is to begin the listing. Behind a common prefix, some peers
- * list the prefix again, because the keys under it are behind it. So the listing begins behind all
- * those keys: at the prefix followed by the largest character. */
+/* Returns the key after which the peer is asked to begin the listing. If `after` is a common
+ * prefix, that is the prefix followed by the largest character, which sorts after all keys under
+ * the prefix. Otherwise some peers would list the prefix again, because the keys under it sort
+ * after it. */
 static struct str begin_after(struct arena *a, const struct list_options *o)
 {
     if (o->after_version.len || !is_common_prefix(o))

@@ -1,6 +1,6 @@
-/* Listings in a peer's answers. A peer may be wrong or hostile. The entries that are returned are
- * in order, under the prefix, behind the beginning of the page, and not more than asked for
- * (docs/remote-storage.md, M7). */
+/* Reads the listings in a peer's answers. The peer may be faulty or hostile, so the entries are
+ * checked: those that are returned are in order, under the prefix, after the place where the page
+ * begins, and not more than asked for (docs/remote-storage.md, M7). */
 #include "object/remote/remote_int.h"
 
 #include <stdlib.h>
@@ -30,8 +30,8 @@ static bool is_encoded(const struct xml_node *root)
     return str_eq(xml_child_text(root, "EncodingType", STR_EMPTY), STR("url"));
 }
 
-/* Reads a name. In an encoded name '+' is a blank: some peers write a blank so, as HTML forms do,
- * and other peers never write '+'. */
+/* Reads a name. In a percent-encoded name '+' means a blank: some peers write blanks in this way,
+ * as HTML forms do, and the other peers write a real '+' as %2B. */
 static int read_name(struct arena *a, bool encoded, struct str text, struct str *out,
                      struct err *err)
 {
@@ -130,8 +130,8 @@ static bool is_seen(const struct page *p, const struct list_entry *e)
            (e->is_prefix || (e->info.version.len && p->o->after_version.len == 0));
 }
 
-/* Whether the entry fits the delimiter: a common prefix must end with the first delimiter behind
- * the listing's prefix, and a key must have none there. */
+/* Whether the entry fits the delimiter. After the listing's prefix, a common prefix must end with
+ * the first delimiter, and a key must have no delimiter. */
 static bool is_folded(const struct page *p, const struct list_entry *e)
 {
     struct str rest = str_skip(e->info.key, p->o->prefix.len), delimiter = p->o->delimiter;
@@ -250,7 +250,7 @@ static int read_upload(struct upload_list *out, struct arena *a, bool encoded,
     return code;
 }
 
-/* Reads where the next page begins. That must be behind the place where this page began. */
+/* Reads the place where the next page begins. It must be after the place where this page began. */
 static int read_next_upload(struct upload_list *out, struct arena *a, const struct xml_node *root,
                             const struct list_options *o, struct err *err)
 {

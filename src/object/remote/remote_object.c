@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-/* The object that is asked for, and the place for the answer. */
+/* The arguments of a head or get, and the place for the answer. */
 struct look {
     struct remote_bucket *b;
     struct arena *a;
@@ -106,7 +106,7 @@ static void ask_object(struct ask *q, const struct look *l, const char *method)
     ask_header(q, "x-weir-tell", STR("acl"));
 }
 
-/* Returns ERR_NOT_FOUND for a delete marker, and fills in its version. */
+/* Fills in the version of a delete marker, and returns ERR_NOT_FOUND. */
 static int found_marker(const struct look *l, const struct ask *q, struct err *err)
 {
     struct str id = ask_answer(q, "x-amz-version-id");

@@ -1,9 +1,9 @@
-/* The parts that an object was made of. S3 lists them nowhere: HEAD with a part number gives the
- * size of one part, and HEAD without it the number of parts. */
+/* Finds the parts that an object was made of. S3 has no request that lists them: a HEAD with a part
+ * number gives the size of one part, and a HEAD without a part number gives the number of parts. */
 #include "object/remote/remote_int.h"
 
 enum {
-    GAPS_MAX = 1000 /* after so many part numbers without a part, no further parts are asked for */
+    GAPS_MAX = 1000 /* after this many part numbers without a part, the search ends */
 };
 
 /* The object whose parts are asked for. */
@@ -59,9 +59,9 @@ static void part_add(struct part_list *out, uint32_t number, uint64_t size)
     out->parts[out->count++] = (struct upload_part){.number = number, .size = size};
 }
 
-/* Lists the parts of an object of the usual kind: all parts but the last are as large as the first,
- * and no number is left out. For such an object it is enough to ask for the first and the last
- * part. *fits false: the object is of another kind. */
+/* Lists the parts of an object whose parts are all as large as the first, except the last, with no
+ * number left out. Most objects are like this. Then two requests are enough: for the first and for
+ * the last part. *fits false: the object is not like this. */
 static int parts_if_even(struct part_list *out, const struct part_source *s, uint64_t first,
                          size_t limit, bool *fits, struct err *err)
 {

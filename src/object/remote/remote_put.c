@@ -1,18 +1,18 @@
 /* Writing objects: the body is streamed, with its end held back until the body is verified
  * (docs/remote-storage.md, M4).
  *
- * A body of known size is sent as it comes, except its last bytes: they are sent only after the
- * source has ended where it should and verify() has agreed. If the body is refused, the connection
- * is closed in the middle of the request, and no peer stores half a body. Short bodies are read
- * before they are sent. Bodies of unknown size, and those over S3's limit of a PUT, are sent as
- * parts of an upload, which nobody sees before it is finished. */
+ * A body of known size is sent as it is read, except its last bytes. They are sent only when the
+ * source has ended at the announced length and verify() has accepted the body. If the body is
+ * refused, the connection is closed in the middle of the request, and no peer stores half a body.
+ * Short bodies are read before they are sent. Bodies of unknown size, and those over S3's limit of
+ * a PUT, are sent as parts of an upload, which nobody sees before it is finished. */
 #include "object/held.h"
 #include "object/remote/remote_int.h"
 
 #include <stdlib.h>
 
 enum {
-    TAIL = 1024 /* bytes at a body's end that are never spliced */
+    TAIL = 1024 /* this many bytes at a body's end are never spliced */
 };
 
 /* The arguments of one call of remote_put(). */
@@ -25,7 +25,7 @@ struct job {
     struct put_result *out;
 };
 
-/* The check that is made before the end of a body is sent. */
+/* The state of the check that is made before the last bytes of a body are sent. */
 struct proof {
     struct reader *from;
     const struct put_options *o;
@@ -105,8 +105,8 @@ static void ask_put(struct ask *q, const struct job *j)
     ask_init_bucket(q, j->b, "PUT", j->key);
     ask_meta(q, &j->o->meta);
     ask_conditions(q, c);
-    /* In a repeated request the condition could fail because of the object that the first try made.
-     */
+    /* The first try may have made the object, and then the condition would fail when the request is
+     * repeated. */
     q->request.idempotent = !c->if_match.len && !c->if_none_match.len;
 }
 

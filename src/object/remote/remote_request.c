@@ -18,9 +18,9 @@ static void outgoing_header(struct outgoing *o, struct str name, struct str valu
     o->headers[o->header_count++] = (struct http_header){name, value};
 }
 
-/* Decodes a text of the query and encodes it again, whatever the client left unescaped, so that
- * exactly the signed bytes are sent. Then all peers compute the same signature, whether they check
- * the bytes as they come or decode them first. */
+/* Decodes a name or value of the query and encodes it again, so that it has only one possible form.
+ * Some peers compute the signature from the bytes of the query as received, others from the decoded
+ * query; in this form both get the same signature. */
 static int outgoing_recode(struct outgoing *o, struct str in)
 {
     struct buf decoded = BUF_INIT(TARGET_MAX);
@@ -37,9 +37,9 @@ static int outgoing_recode(struct outgoing *o, struct str in)
     return code;
 }
 
-/* Appends the path as it is given: if it were decoded and encoded again, "%2F" in a segment would
- * become a slash. So `path` must be encoded as url_encode() does it, which every peer signs in the
- * same way. */
+/* Appends the path unchanged. Decoding and encoding it again would turn "%2F" in a segment into a
+ * slash. So `path` must be encoded as url_encode() does it; all peers compute the same signature
+ * for that form. */
 static int append_path(struct outgoing *o, struct str path)
 {
     for (size_t i = 0; i < path.len; i++) {
@@ -74,8 +74,8 @@ static int recode_query(struct outgoing *o, struct str query)
     return code;
 }
 
-/* Whether the name may stand in front of a host: letters, digits and '-', with single dots between.
- */
+/* Whether the bucket's name may be put in front of the host: letters, digits and '-', with single
+ * dots between them. */
 static bool is_host_label(struct str s)
 {
     bool dot = true;

@@ -34,8 +34,8 @@ static void write_acl(struct buf *xml, const struct object_meta *meta)
     buf_append_str(xml, meta->acl);
 }
 
-/* Writes the document that sets the retention. If `meta` has no retention, <Retention> is empty,
- * which ends the retention of the version. */
+/* Writes the document that sets the retention. If `meta` has no retention, the document has an
+ * empty <Retention>, which ends the retention of the version. */
 static void write_retention(struct buf *xml, const struct object_meta *meta)
 {
     char until[CLOCK_ISO_LEN + 1];
@@ -69,7 +69,7 @@ static const struct {
     {META_LEGAL_HOLD, "legal-hold", write_hold},
 };
 
-/* A version, and the meta that it is to get. */
+/* A version, and the meta that is set on it. */
 struct setting {
     struct remote_bucket *b;
     struct str key, version;

@@ -154,8 +154,8 @@ static void ask_finish(struct ask *q, struct remote_bucket *b, const struct uplo
                                                                  : STR("COMPOSITE"));
 }
 
-/* Asks for the ETag of the finished object, because the answer of some peers does not have it (Ceph
- * RGW 16). */
+/* Asks the peer for the ETag of the finished object. Some peers (Ceph RGW 16) leave it out of the
+ * answer that finishes the upload. */
 static int fill_etag(struct bucket *bucket, struct arena *a, struct str key, struct put_result *out,
                      struct err *err)
 {

@@ -17,7 +17,7 @@ int remote_read_root(struct xml_node **out, struct arena *a, struct str text, co
         struct str said = xml_child_text(root, "Code", STR_EMPTY);
         return remote_error_of(200, said, xml_child_text(root, "Message", STR_EMPTY), err);
     }
-    /* A simple peer that does not know the query's parameters lists the bucket instead. */
+    /* A simple peer that does not know a query parameter ignores it, and lists the bucket. */
     if (str_eq(root->name, STR("ListBucketResult")) && strcmp(name, "ListBucketResult") != 0)
         return err_set(err, ERR_UNSUPPORTED, "the storage lists objects when asked for a %s", name);
     if (!str_eq(root->name, str_z(name)))
