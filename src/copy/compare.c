@@ -85,7 +85,7 @@ static int side_load_page(struct comparison *m, struct side *s, struct err *err)
     return 0;
 }
 
-/* Gives the next entry of the side without taking it. NULL: the listing has ended. */
+/* Sets *out to the side's next entry, without moving past it. NULL: the listing has ended. */
 static int peek(struct comparison *m, struct side *s, const struct object_info **out,
                 struct err *err)
 {
@@ -139,8 +139,8 @@ static int take_versions(struct comparison *m, struct side *s, struct str key, s
     return code;
 }
 
-/* Collects the side's entries of the key, and moves on to the next key. The strings of the entries
- * live until the next key of this side is read. */
+/* Collects the side's entries of the key, and moves past them. The strings of the entries are valid
+ * until the side's next key is read. */
 static int side_take(struct comparison *m, struct side *s, struct str key, struct err *err)
 {
     const struct object_info *info = NULL;

@@ -5,9 +5,10 @@
  * byte order of the keys. Memory holds a page of each side and the versions of one key, however
  * large the buckets are.
  *
- * Different ETags prove different bytes only when both are MD5s. For other ETags (objects made of
- * parts, keys of a KMS) the checksums of the whole objects decide, if both have a checksum of the
- * same kind. If not, the bytes are read.
+ * Different ETags prove different bytes only when both are MD5s. Other ETags, those of objects that
+ * were made of parts or encrypted with a KMS key, prove nothing. Then the checksums of the whole
+ * objects are compared, if both objects have a checksum of the same kind. If not, the bytes are
+ * read.
  *
  * The buckets may change meanwhile. A difference was true when its page was listed, so a repair
  * must first compare the objects again. Calls block; a comparison is used by one thread. */

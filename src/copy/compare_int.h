@@ -7,7 +7,7 @@
 int compare_watch(const struct compare_options *o, size_t side, uint64_t bytes,
                   struct err *err) MUST_CHECK;
 
-/* One key, or one version of a key, with what each side has for it. */
+/* One key, or one version of a key, with the entry that each side has for it. */
 struct compared {
     const struct compare_options *o;
     struct str key;

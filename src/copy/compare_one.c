@@ -1,5 +1,5 @@
-/* Finds out whether several sides have the same object under one key. The listings decide if they
- * can, then checksums of the whole objects, then the bytes. */
+/* Finds out whether several sides have the same object under one key. It uses the listings if they
+ * are enough, else checksums of the whole objects, else the bytes. */
 #include "copy/compare_int.h"
 #include "copy/copy_int.h"
 

@@ -94,8 +94,8 @@ static struct str etag_quoted(struct arena *a, struct str etag)
     return arena_fmt(a, "\"" STR_FMT "\"", STR_ARG(etag));
 }
 
-/* Sets the state of the source that this copy is made from. If the source changes after that, the
- * copy fails with ERR_CONFLICT. */
+/* Stores the state of the source from which this copy is made. If the source changes after that,
+ * the copy fails with ERR_CONFLICT. */
 static void set_source(struct copying *w, const struct object_info *info)
 {
     w->source = *info;
@@ -231,8 +231,8 @@ static bool refused_for_nothing(struct copying *w)
            str_eq(w->there.info.etag, seen);
 }
 
-/* Returns whether to try again without the thing that the destination has refused, and makes the
- * next try leave it out. */
+/* Returns whether the destination has refused something that the copy can do without (conditions,
+ * storage class and retention, own parts). If so, the next try leaves it out. */
 static bool can_do_with_less(struct copying *w, int code, const struct err *err)
 {
     if (code == ERR_CONFLICT && refused_for_nothing(w)) {
@@ -316,8 +316,8 @@ static int put_absent(struct copying *w, struct reader *from, struct err *err)
     return code;
 }
 
-/* Copies by one request to each side. *done false: nothing was copied, and the caller must look at
- * the destination first. That is the case after any error of the destination. */
+/* Copies by one request to each side. *done false: nothing was copied, and the caller must first
+ * read the state of the destination. That is the case after any error of the destination. */
 static int bring_absent(struct copying *w, struct copy_result *out, bool *done, struct err *err)
 {
     struct bucket *from = w->c->from;

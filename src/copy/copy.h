@@ -3,9 +3,9 @@
  *
  * Source and destination are compared first (C6), so a copy may be asked for at any time and any
  * number of times. The source is read with If-Match on the ETag that was compared (C4). The
- * destination is written on the condition that it has not changed since it was looked at (C3); a
- * destination that knows no conditions is written without one. Only a definite answer of a storage
- * counts as "absent" (C5).
+ * destination is written on the condition that it has not changed since it was compared (C3); a
+ * destination that does not support conditions is written without one. Only a definite answer of a
+ * storage counts as "absent" (C5).
  *
  * An object that was put whole is put whole at the destination too. An object that was made of
  * parts is made of parts of the same sizes, so that both sides have the same ETag. Parts of a large
@@ -23,12 +23,12 @@
 
 struct keyring;
 
-/* Remembers the upload that carries a large object, from one try to the next. Only a remembered
- * upload is continued: another upload of the same key may be a client's. */
+/* Remembers, from one try to the next, the unfinished upload of a large object. Only a remembered
+ * upload is continued, because another upload of the same key may be a client's. */
 struct copy_memory {
     /* Gives the value that was remembered last. Empty: no value is remembered. */
     int (*get)(void *ctx, struct arena *a, struct str *out, struct err *err);
-    /* Remembers a value. Empty value: forgets the upload. */
+    /* Remembers a value. An empty value means that no upload is to be remembered. */
     int (*set)(void *ctx, struct str value, struct err *err);
     void *ctx;
 };
@@ -95,7 +95,7 @@ int copy_removal(struct copy_result *out, struct arena *a, const struct copy *c,
                  struct err *err) MUST_CHECK;
 
 /* Copies the tags of the current version. ERR_NOT_FOUND: one of the sides does not have the object.
- * If the destination knows no tags, the call succeeds and logs that. */
+ * If the destination does not support tags, the call succeeds and logs that. */
 int copy_tags(struct arena *a, const struct copy *c, struct err *err) MUST_CHECK;
 
 /* Copies retention and legal hold, as copy_tags() copies tags. A retention is never shortened. */
@@ -104,7 +104,7 @@ int copy_retention(struct arena *a, const struct copy *c, struct err *err) MUST_
 /* Copies the access control list of the current version. Grants to the source's owner become grants
  * to the destination's owner. `fresh` true: the object was just put, so its list at the destination
  * is private and need not be read. Grants to users that the destination does not know are left out
- * and logged. If a side has no lists, nothing is copied, and that is logged. */
+ * and logged. If a side does not support such lists, nothing is copied, and that is logged. */
 int copy_acl(struct arena *a, const struct copy *c, bool fresh, struct err *err) MUST_CHECK;
 
 /* Copies every version and marker of the key, oldest first, until both sides have the same versions

@@ -6,8 +6,8 @@
 #include "copy/grants.h"
 #include "copy/same.h"
 
-/* Returns whether the code says that the storage does not know or does not allow the thing to be
- * copied. */
+/* Returns whether the code says that the storage does not support or does not allow this kind of
+ * data. */
 static bool copy_is_refused(int code)
 {
     return code == ERR_UNSUPPORTED || code == ERR_DENIED || code == ERR_INVALID;

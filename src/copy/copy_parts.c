@@ -1,8 +1,9 @@
 /* Copies an object by parts: several parts at a time, continued where an earlier try ended.
  *
- * The upload is remembered together with what it carries: the source's ETag, and a hash of the
- * meta. An upload that carries something else is aborted. All parts of a remembered upload were
- * read under If-Match with the ETag, so a part of the right number and size has the right bytes. */
+ * Together with the upload, weir remembers which object the upload is for: the source's ETag, and a
+ * hash of the meta. If these differ from the present source, the upload is aborted. All parts of a
+ * remembered upload were read under If-Match with the ETag, so a part of the right number and size
+ * has the right bytes. */
 #include "copy/copy_int.h"
 
 #include "base/hash.h"
@@ -54,8 +55,8 @@ static int parts_remember(const struct parts *p, struct str value, struct err *e
     return m->set ? m->set(m->ctx, value, err) : 0;
 }
 
-/* Aborts and forgets the upload. If the abort fails, the storage's own rules for old uploads remove
- * it later. */
+/* Aborts and forgets the upload. If the abort fails, the storage's own rule for old uploads, if it
+ * has one, removes the upload later. */
 static void parts_abandon(struct parts *p)
 {
     struct bucket *to = p->w->c->to;

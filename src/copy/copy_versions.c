@@ -83,10 +83,10 @@ static int history_remove(const struct copy *c, struct arena *a, const struct ob
     return c->to->ops->remove(c->to, a, c->key, &o, &gone, err);
 }
 
-/* The versions that both histories have. */
+/* How the destination's versions match the source's. */
 struct matched {
-    size_t from;   /* index of the source's first version that the destination lacks */
-    size_t to;     /* index of the destination's version after its last match */
+    size_t from;   /* index of the first version of the source that the destination lacks */
+    size_t to;     /* index of the destination's first version after the last match */
     bool *matched; /* for each of the destination's versions: whether it has a match */
 };
 

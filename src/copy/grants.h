@@ -1,6 +1,5 @@
 /* Reads and writes the access control lists of objects and buckets, in one form for all storages. A
- * storage that can keep any text holds weir's own form (meta/acl.h); other storages hold S3's
- * XML. */
+ * storage that can keep any text has weir's own form (meta/acl.h); other storages have S3's XML. */
 #ifndef COPY_GRANTS_H
 #define COPY_GRANTS_H
 
