@@ -9,7 +9,7 @@ enum {
     BATCH_MAX_MEMBERS = 1024,
     /* A batch of this size is full: later changes go into the next batch. */
     BATCH_MAX_BYTES = 4 * 1024 * 1024,
-    /* Every rollback indexes all rows of the batch anew. A batch counts as full when its rollbacks
+    /* Every rollback indexes all rows of the batch again. A batch counts as full when its rollbacks
      * have indexed this many rows. */
     BATCH_MAX_UNDONE = 64 * 1024,
     /* A batch that grew larger than this frees its memory when it is reset. */

@@ -1,16 +1,18 @@
 /* The embedded database: one RocksDB per data folder, one write-ahead log, and one fsync for many
  * changes. docs/db.md has the mechanism, its invariants and the crash points.
  *
- * Reading: all reads go through a view, which is a consistent state: either a snapshot or the
- * pending state inside a change. Any thread may take a snapshot, and reading from it never waits
- * for writers. The same reading functions serve both kinds of views.
+ * Reading: all reads go through a view. A view is a snapshot, the latest committed rows
+ * (db_latest()), or the *pending state* inside a change, which also has the rows that changes have
+ * written and that are not committed yet. The reading functions accept views of all kinds. Any
+ * thread may take a snapshot, and reading from it never waits for writers.
  *
  * Writing: a caller passes a change to db_apply(). A change is a function that reads the pending
- * state and puts and deletes rows. One thread (a caller, or the writer thread) runs the waiting
- * changes one after another; each sees the writes of those before it. Then their rows are appended
- * as one batch to the log, which is synced once, and the callers are woken. Two changes never run
- * at the same time, so a change is atomic and isolated without locks. A change that returns an
- * error is undone alone. A change must be short, must not block, and must not call db_apply().
+ * state and puts and deletes rows. One thread at a time (a caller, or the writer thread) runs the
+ * waiting changes one after another; each change sees the writes of the changes before it. Then the
+ * rows of all these changes are appended to the log as one batch, the log is synced once, and the
+ * callers are woken. Two changes never run at the same time, so a change is atomic and isolated
+ * without locks. A change that returns an error is undone alone. A change must be short, must not
+ * block, and must not call db_apply().
  *
  * Keys and values are byte strings; keys are ordered bytewise. All threads share struct db; a view,
  * an iterator and a struct db_tx belong to one thread. */
@@ -23,7 +25,7 @@
 
 struct db;
 struct db_cf; /* a column family: a key space of its own for one use; borrowed from the db */
-/* The state that a read sees: a snapshot, the latest state, or a pending state. */
+/* The state that a read sees: a snapshot, the latest committed rows, or a pending state. */
 struct db_view;
 struct db_tx; /* a change that is running */
 struct db_iter;
@@ -65,9 +67,9 @@ struct db_options {
 /* Opens the database, or creates it. ERR_IN_USE: another process has it open. ERR_VERSION: a newer
  * weir wrote it. ERR_CORRUPT: its files are damaged. */
 int db_open(struct db **out, const struct db_options *o, struct err *err) MUST_CHECK;
-/* Waits for the changes that were passed to db_apply(), then closes the database. Every snapshot
- * and iterator must be closed before. A database that has failed (db_failed()) is left open, and
- * its folder stays locked until the process ends. */
+/* Waits for the changes that were passed to db_apply(), then closes the database. The caller must
+ * have closed every snapshot and iterator. A database that has failed (db_failed()) is left open,
+ * and its folder stays locked until the process ends. */
 void db_close(struct db *db);
 
 /* Returns the family of that name, which must be in db_options.cfs (BUG_ON). */
@@ -87,8 +89,9 @@ int db_get(struct db_view *view, struct db_cf *cf, struct str key, struct buf *o
            struct err *err) MUST_CHECK;
 
 /* The rows within [from, to), in key order; an empty `to` means to the end of the family. An
- * iterator over the range starts before the first row, or in reverse behind the last. In a change
- * it sees the pending state at the moment when it was opened; open a new iterator after writing. */
+ * iterator over the range starts before the first row or, in reverse, after the last row. In a
+ * change it sees the pending state at the moment when it was opened; open a new iterator after
+ * writing. */
 struct db_range {
     struct str from, to; /* borrowed until db_iter_close */
     bool reverse;
@@ -100,15 +103,17 @@ int db_iter_open(struct db_iter **out, struct db_view *view, struct db_cf *cf,
  * call on the iterator. */
 int db_iter_next(struct db_iter *it, struct str *key, struct str *value,
                  struct err *err) MUST_CHECK;
-/* Moves to the first row of the range at or behind `key`; in reverse, at or before `key`. The next
- * db_iter_next() returns that row. */
+/* Moves to the first row of the range whose key is `key` or greater; in reverse, to the last row
+ * whose key is `key` or smaller. The next db_iter_next() returns that row. */
 void db_iter_seek(struct db_iter *it, struct str key);
-/* Like db_iter_seek(), but also sets *key to the key of that row. ERR_END: there is no such row. In
- * a family with `skips` the key is often known without reading files. Then it is the key at this
- * moment and not at the moment when the iterator was opened: rows written since then may be found,
- * and rows deleted since then may be left out. db_iter_next() still returns the row as it was at
- * the opening, or the first row behind it. This must not be used in reverse, or for rows that
- * expire. */
+/* Like db_iter_seek(), but also sets *key to the key of that row. ERR_END: there is no such row.
+ * Must not be used in reverse, or for rows that expire.
+ *
+ * In a family with `skips` the key is often found without reading files. Then it is the first key
+ * at this moment, not at the moment when the iterator was opened: rows written since then may be
+ * found, and rows deleted since then may be left out. The next db_iter_next() still returns a row
+ * as it was when the iterator was opened: the row of *key if it existed then, else the first row
+ * after it. */
 int db_iter_skip(struct db_iter *it, struct str from, struct str *key, struct err *err) MUST_CHECK;
 void db_iter_close(struct db_iter *it); /* `it` may be NULL */
 

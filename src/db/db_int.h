@@ -82,8 +82,8 @@ struct batch {
     size_t member_count, succeeded;
 };
 
-/* The free space on the disk, which is checked from time to time. The runner and the writer use it.
- */
+/* The free space on the disk, which is checked from time to time. The runner and the writer use
+ * it. */
 struct space {
     uint64_t reserve; /* bytes; while less is free, only urgent writes are accepted */
     /* The clock_mono_ns() time of the last check, or 0 when that check found less free than the
@@ -104,7 +104,7 @@ struct group {
     struct mutex lock; /* class "db.group"; guards the members above `stop` */
     /* Signalled when the db is closing and there is neither a runner nor a writer any more. */
     struct cond idle;
-    /* Signalled when the writer need not wait longer for changes, as group_gathered() says. */
+    /* Signalled when the writer can stop waiting for further changes (group_gathered()). */
     struct cond gathered;
     /* Signalled when the runner has given a batch, or the runner's role, to the writer. */
     struct cond given;

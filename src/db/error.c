@@ -3,9 +3,9 @@
 
 #include <string.h>
 
-/* Parts of RocksDB's messages and their codes. The first part that occurs in a message decides. So
- * the details, which stand behind the class of error in a message but are more exact, come first
- * here. */
+/* Parts of RocksDB's messages and their codes. The first part that occurs in a message decides. A
+ * message begins with the class of the error, and details follow. The details are more exact, so
+ * they come first in this table. */
 static const struct {
     const char *part;
     int code;

@@ -60,9 +60,10 @@ int db_try_disk(const struct db *db, struct err *err)
     return file_try_folder(db->path, err);
 }
 
-/* Leaves the database open until the process ends, so that its files look like those after a crash.
- * A close would let RocksDB write to the log that has failed, and an assertion in RocksDB would end
- * the process. The list exists only so that leak checkers find the memory. */
+/* Leaves the database open until the process ends, so that its files look like those after a
+ * crash. A close would let RocksDB write to the log that has failed, and an assertion in RocksDB
+ * would end the process. The list of abandoned databases exists only so that leak checkers find
+ * their memory. */
 void failure_abandon(struct db *db)
 {
     static _Atomic(struct db *) last;

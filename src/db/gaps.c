@@ -33,7 +33,7 @@ struct gaps {
     size_t bytes, max_bytes;
     uint64_t clock;
     struct list readers;
-    /* For each batch that is neither committed nor failed yet, the keys that its changes wrote. */
+    /* For each batch that is neither committed nor failed: the keys that its changes wrote. */
     struct gaps_keys pending[GAPS_BATCHES];
     unsigned ranges; /* number of range deletes that are running */
 };
@@ -56,7 +56,7 @@ static void keys_add(struct gaps_keys *k, size_t max, struct str key)
     k->count++;
 }
 
-/* Reads the key at the offset *at and moves *at behind it. Start with *at = 0. Returns false when
+/* Reads the key at the offset *at and moves *at past it. Start with *at = 0. Returns false when
  * there are no more keys. */
 static bool gaps_keys_next(const struct gaps_keys *k, size_t *at, struct str *key)
 {
@@ -116,8 +116,8 @@ static struct gap *gap_new(struct str from, struct str to)
     return gap;
 }
 
-/* Returns the index of the chunk's first gap that ends at or behind the key, or c->count when there
- * is none. */
+/* Returns the index of the chunk's first gap whose end is the key or greater, or c->count when
+ * there is none. */
 static size_t chunk_search(const struct chunk *c, struct str key)
 {
     size_t low = 0, high = c->count;
@@ -132,8 +132,8 @@ static size_t chunk_search(const struct chunk *c, struct str key)
     return low;
 }
 
-/* Returns the first gap that ends at or behind the key, and sets *p to its place. Returns NULL when
- * there is none; *p is then behind the last gap. */
+/* Returns the first gap whose end is the key or greater, and sets *p to its place. Returns NULL
+ * when there is none; *p is then after the last gap. */
 static struct gap *gaps_search(const struct gaps *g, struct str key, struct place *p)
 {
     size_t low = 0, high = g->chunks.len;

@@ -1,18 +1,17 @@
 /* A cache of gaps. A gap [from, to) says that no row has a key in [from, to), and that `to` is the
- * key of a row. A seek found that row, and the next seek need not search again. A listing that
- * skips from one common prefix to the next asks this cache first, because a seek in RocksDB looks
- * into every run of files. Each family with db_cf_spec.skips has such a cache. Only files in db/
- * may include this.
+ * key of a row. A seek from `from` has found that row; the next seek from there can use the gap
+ * instead of searching again. A listing that skips from one common prefix to the next asks this
+ * cache first, because a seek in RocksDB looks into every run of files. Each family with
+ * db_cf_spec.skips has such a cache. Only files in db/ may include this.
  *
  * The cache is coherent, as the row cache of rows.h is:
- *   G1  a gap that a change is about to make wrong (it writes a key in [from, to), or deletes `to`)
- *       leaves the cache before the change is committed;
- *   G2  a gap that a reader found enters the cache only if no key in [from, to] was written since
- *       before its iterator was made, and none is about to be written: readers register before they
- *       make the iterator, and are given every key that is pending then or written later;
- *   G3  so a gap that is here is true of the committed rows at every moment that it is here;
- *   G4  gaps do not overlap, and at most one gap ends at a row.
- * A reader's range must not have rows that vanish without a write (db_cf_spec.expired).
+ *   G1  a gap that a change would make wrong (it writes a key in [from, to), or deletes `to`)
+ * leaves the cache before the change is committed; G2  a gap that a reader found enters the cache
+ * only if no key in [from, to] was pending when the reader began, or was written since. To check
+ * this, a reader registers before it makes its iterator, and gets every key that is pending then or
+ * written later; G3  so a gap in the cache always agrees with the committed rows; G4  gaps do not
+ * overlap, and at most one gap ends at a row. A reader's range must not have rows that vanish
+ * without a write (db_cf_spec.expired).
  *
  * Any thread may call these functions. For each batch, gaps_write() is called before
  * gaps_settled(). */
@@ -37,8 +36,8 @@ struct gaps_keys {
     bool lost;
 };
 
-/* A reader whose iterator may find gaps. It is registered from before RocksDB's iterator is made
- * until that iterator is closed. */
+/* A reader whose iterator may find gaps. It registers before RocksDB's iterator is made, and stays
+ * registered until that iterator is closed. */
 struct gaps_reader {
     struct list node;
     struct str from, to; /* keys that the iterator may see; borrowed; empty `to`: no end */
@@ -49,10 +48,11 @@ struct gaps_reader {
 void gaps_enter(struct gaps *g, struct gaps_reader *r, struct str from, struct str to);
 void gaps_leave(struct gaps *g, struct gaps_reader *r);
 
-/* Looks up the first row at or behind `from`. When the cache knows the row, the function returns
- * true, and the row's key replaces *row. */
+/* Looks up the first row whose key is `from` or greater. When the cache knows the row, the function
+ * returns true, and the row's key replaces *row. */
 bool gaps_find(struct gaps *g, struct str from, struct buf *row);
-/* Adds a gap: the reader's iterator found that `row` is the first row at or behind `from`. */
+/* Adds a gap: the reader's iterator found that `row` is the first row whose key is `from` or
+ * greater. */
 void gaps_keep(struct gaps *g, const struct gaps_reader *r, struct str from, struct str row);
 
 /* gaps_write() tells the cache that a change puts or deletes the key in the batch with this number.

@@ -152,8 +152,9 @@ static void note_idle(struct group *g)
         cond_signal(&g->idle);
 }
 
-/* Whether the writer need not wait longer: enough changes came, or a volatile change waits, or
- * changes wait although the runner's role is free, because the open batch is full. */
+/* Whether the writer can stop waiting for further changes: enough changes came, or a volatile
+ * change waits, or changes wait although the runner's role is free, because the open batch is
+ * full. */
 static bool group_gathered(const struct group *g)
 {
     return g->open->member_count >= g->expected || !list_empty(&g->fast) ||
@@ -291,8 +292,8 @@ static void group_prepare(struct db *db, struct list *settled, struct waiter *se
 }
 
 /* Seals the batch whose changes ran during the write, if no change waits. This is done before the
- * callers are woken, because they would come back with new changes. So only the waking lies between
- * two syncs. */
+ * callers are woken, because they would come back with new changes. So between two syncs there is
+ * only the waking. */
 static void seal_next(struct group *g)
 {
     if (!g->running && list_empty(&g->fast) && list_empty(&g->waiting) &&

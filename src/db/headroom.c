@@ -3,7 +3,7 @@
  * some of it for root (docs/db.md, "Full disk").
  *
  * A change needs room on the disk for the log, and room in the memtables, because writing a
- * memtable to a file needs new disk space. So blocks are allocated behind the end of the log, and
+ * memtable to a file needs new disk space. So blocks are allocated after the end of the log, and
  * memtables are written to files long before RocksDB would have to. Both are renewed as bytes are
  * written, so that the headroom is there at whatever moment the disk gets full. */
 #include "db/db_int.h"
@@ -54,9 +54,9 @@ uint64_t headroom_logs(const struct db *db, uint64_t *last)
     return bytes;
 }
 
-/* Allocates room behind the end of the log with this number. A thread of RocksDB may begin the next
- * log meanwhile, and then allocates room for it itself. If the file system cannot allocate ahead,
- * only the ballast file is left as a reserve. */
+/* Allocates space after the end of the log with this number. A thread of RocksDB may begin the next
+ * log meanwhile; RocksDB then allocates space for that log itself. If the file system cannot
+ * allocate in advance, only the ballast file is left as a reserve. */
 static void extend_log(const struct db *db, uint64_t number)
 {
     uint64_t ahead = 2 * (spendable(db) + 2 * (db->memtable_bytes / LOOK_SHARE));

@@ -28,7 +28,7 @@ static int partition_delete_rows(struct db *db, struct db_cf *cf, struct str fro
 }
 
 /* Deletes all rows from `from` on. RocksDB's range delete needs an end, so the function uses the
- * key right behind the last row. */
+ * smallest key after the last row. */
 static int delete_to_end(struct db *db, struct db_cf *cf, struct str from, struct err *err)
 {
     struct db_range all = {.from = from, .reverse = true};

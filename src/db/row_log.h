@@ -1,16 +1,16 @@
-/* A log of rows. A row is written as part of a change, read in order by one thread, and then
- * deleted. So a change leaves a message for a later reader without a sync of its own.
+/* A log of rows, through which a change leaves a message for a later reader without a sync of its
+ * own. A row is written as part of a change, read in order by one thread, and then deleted.
  *
- *   a row is there exactly when its change is committed;
- *   a row has a place: bytes that its writer chooses and that grow from change to change. So a
- *   reader that continues behind the last place that it has handled misses no row, and never steps
- *   over deleted rows;
- *   rows are deleted without a sync, so after a crash of the machine some may be there again. A
+ * - A row exists exactly when its change is committed.
+ * - A row has a *place*: bytes that its writer chooses and that grow from change to change. A
+ *   reader continues after the last place that it has handled. So it misses no row, and never has
+ *   to skip deleted rows.
+ * - Rows are deleted without a sync, so after a crash of the machine some may be there again. A
  *   reader must be able to handle a row twice.
  *
- * A log is the rows of one family whose keys begin with a prefix; the place is the rest of the key.
- * The tap of the local storage (object/local) and the notifications (s3/notify) use such logs. Any
- * thread may call these functions. */
+ * A log consists of the rows of one family whose keys begin with a prefix; the place is the rest of
+ * the key. The tap of the local storage (object/local) and the notifications (s3/notify) use such
+ * logs. Any thread may call these functions. */
 #ifndef DB_ROW_LOG_H
 #define DB_ROW_LOG_H
 
@@ -30,8 +30,9 @@ struct logged_row {
 /* Writes a row, as part of the change `tx`. */
 void row_log_put(const struct row_log *l, struct db_tx *tx, struct str place, struct str value);
 
-/* Which rows row_log_read() reads: at most `limit` rows, from the place `from` (empty: the first)
- * to before the place `to` (empty: the end). The array `rows` must have room for `limit` rows. */
+/* The rows that row_log_read() reads: at most `limit` rows, from the place `from` (empty: the
+ * first) up to but not including the place `to` (empty: the end). The array `rows` must have room
+ * for `limit` rows. */
 struct row_log_span {
     struct str from, to;
     size_t limit;

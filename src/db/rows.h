@@ -1,19 +1,17 @@
-/* A cache of rows as they are now, in front of RocksDB. A hit costs a hash, a lock and a copy, a
- * third of a microsecond; RocksDB's own caches take two microseconds. Only files in db/ may include
- * this.
+/* A cache of rows with their committed values, in front of RocksDB. A hit costs a hash, a lock and
+ * a copy, a third of a microsecond; RocksDB's own caches take two microseconds. Only files in db/
+ * may include this.
  *
- * The cache is coherent:
- *   R1  a row that a write is about to change leaves the cache before the write begins, and while
- *       the write runs nothing enters the row's stripe (its part of the table): a key that is being
- *       written is read from RocksDB;
- *   R2  a row that a reader fetched enters only if no write touched its stripe since before the
- *       fetch;
- *   R3  so a row that is here is the committed row at every moment that it is here. A snapshot may
- *       use it as long as no write has begun since the snapshot was taken.
- * RocksDB's own row cache is not used, because it ignores range deletes.
+ * The table of the cache is cut into *stripes*, each with a lock. The cache is coherent:
+ *   R1  a row that a write will change leaves the cache before the write begins. While the write
+ * runs, nothing enters the row's stripe, so a key that is being written is read from RocksDB; R2  a
+ * row that a reader fetched enters only if no write has touched its stripe since the moment before
+ * the fetch; R3  so a row in the cache is always the committed row. A snapshot may use it as long
+ * as no write has begun since the snapshot was taken. RocksDB's own row cache is not used, because
+ * it ignores range deletes.
  *
- * Any thread may call these functions. Expired rows stay in the cache until other rows push them
- * out; readers check the expiry themselves, as they do for rows on disk. */
+ * Any thread may call these functions. Expired rows stay in the cache until other rows replace
+ * them; readers check the expiry themselves, as they do for rows on disk. */
 #ifndef DB_ROWS_H
 #define DB_ROWS_H
 
