@@ -39,8 +39,8 @@ void cmd_echo(struct call *c)
     answer_bulk(c, c->argv[1]);
 }
 
-/* Answers the time at which the step began, to the millisecond. The clock does not move within a
- * step (docs/store.md, invariant 7). */
+/* Answers the time in ms at which the step began; it does not change within a step (docs/store.md,
+ * invariant 7). */
 void cmd_time(struct call *c)
 {
     int64_t now_ms = c->run->now_ms;
@@ -201,8 +201,8 @@ void cmd_flushdb(struct call *c)
     answer_ok(c);
 }
 
-/* Answers the first key whose hash is at or behind a random hash; if there is no such key, the
- * first key of all. As in Redis, the choice is not quite uniform. */
+/* Answers the first key whose hash is a random hash or greater; if there is no such key, the first
+ * key of all. As in Redis, the choice is not quite uniform. */
 void cmd_randomkey(struct call *c)
 {
     uint64_t from = random_u64();

@@ -36,9 +36,9 @@ static void list_find_items(struct call *c, const struct object *o, struct str v
     *count = found.len;
 }
 
-/* Removes the items at the positions `at`, which are in ascending order. The shorter side closes
- * the gaps: either the items before the last position move towards the back, or the items behind
- * the first position move towards the front. */
+/* Removes the items at the positions `at`, which are in ascending order. The gaps are closed from
+ * the shorter side of the list: either the items before the last of these positions move towards
+ * the back, or the items after the first of them move towards the front. */
 static void remove_items(struct call *c, struct object *o, const int64_t *at, size_t count)
 {
     int64_t n = (int64_t)o->m.count, removed = (int64_t)count, first = at[0], last = at[count - 1];

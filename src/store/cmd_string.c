@@ -262,7 +262,7 @@ static bool length_ok(struct call *c, int64_t length)
     return false;
 }
 
-/* Returns a copy of `value`, in the arena, with `s` written at `offset`. If `offset` is behind the
+/* Returns a copy of `value`, in the arena, with `s` written at `offset`. If `offset` is past the
  * end of `value`, zero bytes fill the gap. */
 static struct str overwrite(struct call *c, struct str value, size_t offset, struct str s)
 {

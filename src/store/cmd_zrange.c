@@ -36,7 +36,7 @@ struct visitor {
 /* --- parsing the bounds of a range --- */
 
 /* Reads one bound of a range by score; '(' before the number makes it exclusive. The function uses
- * strtod(), as Redis does here: an empty text is 0, and text behind the number is an error. False:
+ * strtod(), as Redis does here: an empty text is 0, and text after the number is an error. False:
  * the call was answered with an error. */
 static bool parse_score_bound(struct call *c, struct str s, double *out, bool *exclusive)
 {

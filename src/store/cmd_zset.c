@@ -19,8 +19,8 @@ static bool want_zset(struct call *c, struct object *o)
     return object_want(c, c->argv[1], TYPE_ZSET, o);
 }
 
-/* Returns the flags for ZADD's option words. *first is the index of the argument behind the words,
- * which is the first score. */
+/* Returns the flags for ZADD's option words. *first is the index of the first argument after these
+ * words, which is the first score. */
 static unsigned zadd_parse_words(struct call *c, size_t *first)
 {
     static const char *const words[] = {"nx", "xx", "gt", "lt", "ch", "incr"};
@@ -38,7 +38,7 @@ static unsigned zadd_parse_words(struct call *c, size_t *first)
     return flags;
 }
 
-/* Checks ZADD's option words and the number of arguments behind them. False: the call was answered
+/* Checks ZADD's option words and the number of arguments after them. False: the call was answered
  * with an error. */
 static bool check_words(struct call *c, unsigned flags, size_t first)
 {

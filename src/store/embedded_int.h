@@ -250,8 +250,8 @@ struct object {
     bool changed;          /* a member was written, so the meta row must be saved */
 };
 
-/* Reads the key's own row, which docs/store.md calls its owner row. If the key has expired and the
- * run may write, the key is removed. False: the read failed. */
+/* Reads the key's own row (the *meta row*; docs/store.md calls it the owner row). If the key has
+ * expired and the run may write, the key is removed. False: the read failed. */
 bool object_load(struct call *c, struct str key, struct object *o);
 /* As object_load(), but if the key has another type, answers WRONGTYPE and returns false. */
 bool object_want(struct call *c, struct str key, enum value_type type, struct object *o);

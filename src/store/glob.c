@@ -1,8 +1,8 @@
 /* Patterns of Redis's KEYS and SCAN MATCH: * ? [abc] [^a-z] \x. */
 #include "store/embedded_int.h"
 
-/* Whether a bracket expression matches the byte. *p begins behind the '[' and is left at the last
- * byte of the expression (the ']' or the end). */
+/* Whether a bracket expression matches the byte. *p begins after the '[' and ends at the last byte
+ * of the expression (the ']' or the end). */
 static bool class_match(struct str *p, unsigned char byte)
 {
     bool negate = p->len && p->p[0] == '^', match = false;

@@ -33,7 +33,7 @@ static size_t pick_walk_all(struct call *c, const struct object *o, uint64_t cou
     return got;
 }
 
-/* Picks the first member whose hash is at or behind a random hash; if there is no such member, the
+/* Picks the first member whose hash is a random hash or greater; if there is no such member, the
  * first member of all. */
 static bool seek_one(struct call *c, const struct object *o, struct pick *out)
 {

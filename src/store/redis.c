@@ -33,9 +33,9 @@ struct trip {
     size_t count;
 };
 
-/* First words of the error replies by which Redis refuses to run a command that may be right. A
- * command with such a reply did not run (docs/store-redis.md, R5). Redis makes the same promise for
- * a script: such an error comes before the script's first write. */
+/* The first words of error replies by which Redis refuses to run a command although the command
+ * itself may be right. A command with such a reply did not run (docs/store-redis.md, R5). The same
+ * holds for a script, because such an error comes before the script's first write. */
 static const struct {
     const char *word;
     int code;
@@ -153,7 +153,7 @@ bool redis_is_replica(const struct reply *r)
     return reply_is_error(r, "READONLY") || reply_is_error(r, "MASTERDOWN");
 }
 
-/* Whether the server said that it is a replica, so that this connection must not be used again. */
+/* Whether the server said that it is a replica; the connection must then not be used again. */
 static bool turned_away(const struct trip *trip)
 {
     for (size_t i = 0; i < trip->count; i++)

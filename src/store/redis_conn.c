@@ -148,7 +148,8 @@ static int open_network(struct redis_conn *c, const struct redis_endpoint *e, ui
     rc = connect_socket(c, e, &address, deadline_ns, err);
     if (rc == 0) {
         rc = redis_conn_greet(c, e, deadline_ns, err);
-        /* The address is added behind Redis's words, because store_refusal() needs these first. */
+        /* The address is put after Redis's words: store_refusal() expects these right after "redis:
+         * ". */
         if (rc < 0 && e->master)
             add_address(err, &address);
     }

@@ -2,8 +2,8 @@
  * on one connection. Redis reads them at once, and syncs its log once for all of them
  * (docs/store-redis.md, R10).
  *
- * The calls make flights (os/flight.h), of which as many may be on their way as the pool may have
- * connections. */
+ * A group is sent as a flight (os/flight.h). There may be as many flights at once as the pool may
+ * have connections. */
 #include "store/redis_int.h"
 
 enum {
@@ -98,8 +98,7 @@ static void group_fly(struct redis_groups *g, struct group_call *const *calls, s
     size_t got = group_receive(conn, calls, count, &code, &replica, &err);
     if (got < count)
         group_fail(calls + got, 1, code, &err);
-    if (code == ERR_NO_MEMORY) /* only this call's arena is full, but the replies behind this one
-                                  are not read */
+    if (code == ERR_NO_MEMORY) /* only this call's arena is full, but later replies were not read */
         code = err_set(&err, ERR_CLOSED, "the connection was given up");
     if (got < count)
         group_fail(calls + got + 1, count - got - 1, code, &err);
@@ -108,7 +107,7 @@ static void group_fly(struct redis_groups *g, struct group_call *const *calls, s
 
 /* --- which calls are in a flight --- */
 
-/* Whether a flight that has *ctx bytes takes the call along. */
+/* Whether the call can join a flight that has *ctx bytes so far. */
 static bool group_fits(void *ctx, struct flight_call *c)
 {
     size_t *bytes = ctx;

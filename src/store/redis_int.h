@@ -21,7 +21,7 @@ struct redis_target {
     char *user, *password; /* NULL when not given */
     int database;
     bool tls;
-    /* The login may be meant for another server, so a refused login is no failure. */
+    /* A refused login is no failure, because the login may be meant for another server. */
     bool try_login;
 
     /* The name under which the sentinels know the master; NULL: no sentinels. */

@@ -9,7 +9,7 @@ enum { REDIS_PORT = 6379, SENTINEL_PORT = 26379, MAX_DATABASE = 1 << 20, MAX_PAR
 /* The parts of a redis url, some of them from its query. */
 struct parts {
     struct url url;
-    struct str more_hosts;                       /* the hosts behind the first comma */
+    struct str more_hosts;                       /* the hosts after the first comma */
     struct str sentinel_user, sentinel_password; /* NULL pointer: not given */
 };
 
@@ -125,9 +125,9 @@ static int target_parse_network(struct redis_target *t, const struct parts *p, s
 
 /* --- parsing urls with sentinels --- */
 
-/* Sets the login for a sentinel: a login of its own if the url has one, else the login for Redis. A
- * sentinel that wants no login refuses it without harm. An empty sentinel_password means no
- * login. */
+/* Sets the login for a sentinel: the sentinels' own login if the url has one, else the login for
+ * Redis. A sentinel that wants no login refuses it, which does no harm. An empty sentinel_password
+ * means no login. */
 static int sentinel_login(struct redis_target *s, const struct redis_target *t,
                           const struct parts *p, struct err *err)
 {

@@ -36,7 +36,7 @@ static bool resp_advance(struct resp *r)
     return true;
 }
 
-/* Reads a length behind '$' or '*'. -1 means nil; other negative numbers are errors. */
+/* Reads the length that follows '$' or '*'. -1 means nil; other negative numbers are errors. */
 static int parse_length(struct str digits, int64_t *out, struct err *err)
 {
     if (str_i64(digits, out) < 0 || *out < -1)
@@ -122,8 +122,8 @@ static int take_line(struct resp *r, struct str line, struct err *err)
     return err_set(err, ERR_PARSE, "a reply of an unknown type");
 }
 
-/* Takes a line from *in, joined with its beginning that came in earlier calls. 1: *line is set. 0:
- * the end of the line has not come yet. */
+/* Takes a line from *in. If earlier calls got the beginning of the line, it is joined with that. 1:
+ * *line is set. 0: the end of the line has not come yet. */
 static int next_line(struct resp *r, struct str *in, struct str *line, struct err *err)
 {
     ptrdiff_t end = str_chr(*in, '\n');

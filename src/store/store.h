@@ -111,8 +111,8 @@ struct script {
     bool readonly; /* the script only reads */
     bool relaxed;  /* each run is relaxed (struct script_run) */
     bool always;   /* the script runs even while the store is halted (struct store_watch) */
-    bool grouped;  /* on Redis, runs of several threads are sent together; if the connection is lost
-                      then, all of them may have run */
+    bool grouped;  /* on Redis, runs of several threads are sent together; if the connection is
+                      then lost, each of them may have run */
     char sha1[41]; /* hexadecimal; set by script_init(), once, at the start */
 };
 void script_init(struct script *script);
@@ -158,9 +158,9 @@ struct store_watch {
 };
 /* Sets the watch. Called before other threads use the store. */
 void store_set_watch(struct store *s, const struct store_watch *w);
-/* Checks that the store is still the known one, in one round trip. Called after reading from the
- * store, before the result replaces a copy in memory. Returns 0 without a watch, or when `s` is
- * NULL. */
+/* Checks that the store is still the known one, in one round trip. Called after data were read
+ * from the store, before they replace a copy in memory. Returns 0 without a watch, or when `s`
+ * is NULL. */
 int store_is_known(struct store *s, struct err *err) MUST_CHECK;
 /* Checks that the store is not halted, without waiting. Called by parts that serve clients from
  * memory. ERR_STORE: it is halted. Returns 0 when `s` is NULL. */
