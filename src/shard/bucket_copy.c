@@ -6,8 +6,8 @@
 struct copy_ends {
     struct pass both[2];        /* used if both keys are in one sharded bucket */
     struct shard_call to, from; /* used otherwise; `from` only if the source is sharded */
-    struct bucket *target;      /* borrowed from `to`, or a reference if has_both */
-    struct bucket *source;      /* from `from` in the same way, or the caller's bucket */
+    struct bucket *target;      /* borrowed from `to`, or owned if has_both */
+    struct bucket *source;      /* borrowed from `from` or from the caller, or owned if has_both */
     bool has_both;
 };
 

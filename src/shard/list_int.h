@@ -37,9 +37,9 @@ struct listing {
     /* The place that the walk has reached: all keys up to `done` are listed, or are not to be
      * listed. */
     struct str done;
-    /* From which key and version on the next shard is asked (list_options). This is the place
-     * `done` in the form that the client or a shard gave: a common prefix stands for all keys under
-     * it. */
+    /* The key and version after which the next shard begins its listing (list_options). They mean
+     * the place `done`, in the form that the client or a shard gave: a common prefix stands for all
+     * keys under it. */
     struct str after, after_version;
     bool at_boundary; /* `after` is the end of a segment, not an entry */
     bool ended;
