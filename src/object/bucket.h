@@ -463,7 +463,7 @@ struct storage {
 struct exchange; /* http/upstream.h */
 
 struct forward_request {
-    struct str user;      /* the user whose credentials sign it; empty: it is not signed */
+    struct str user;      /* the user whose credentials sign the request; empty: it is not signed */
     struct str method;    /* the method that is sent */
     struct str signed_as; /* the method in the signature; empty: `method` */
     struct str path;      /* encoded by url_encode(), with the bucket: "/bucket/key" */
@@ -490,7 +490,7 @@ struct forward_request {
  * capability that it needs, never for the kind of the storage. */
 enum storage_capability {
     /* ops->forward() passes a client's request on as it is. The storage itself then decides who may
-     * do what and carries out its buckets' documents (lifecycle, logging, ...). */
+     * do what, and applies the documents of its buckets (lifecycle, logging, ...). */
     STORAGE_FORWARDS = 1,
     /* Opening a bucket, reading its info, heads and listings need no peer and cost next to
      * nothing. */

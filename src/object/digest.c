@@ -1,8 +1,8 @@
 /* Digests in one pass: each block goes through all of them while it is in the cache.
  *
  * OpenSSL's algorithms are fetched once per process, and each thread keeps the last struct digests
- * that it freed. A new one would cost three allocations and a look-up per algorithm, which for a
- * small object is as much as the hashing. */
+ * that it freed. Making a new struct digests would cost three allocations and a look-up per
+ * algorithm, which for a small object is as much as the hashing. */
 #include "object/digest.h"
 #include "base/bytes.h"
 #include "object/crc.h"

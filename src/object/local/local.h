@@ -43,8 +43,8 @@ struct local_options {
  * before close(), every bucket must be released and every body closed. */
 int local_open(struct storage **out, const struct local_options *o, struct err *err) MUST_CHECK;
 
-/* Appends the folder's identity in hex. The identity is made with the folder, and stays the same
- * when the folder is moved. */
+/* Appends the folder's identity in hex. The identity is chosen when the folder is made, and stays
+ * the same when the folder is moved. */
 void local_identity(struct storage *s, struct buf *out);
 const char *local_folder(struct storage *s); /* lives as long as the storage */
 

@@ -175,7 +175,7 @@ static int create_row(struct bucket_create *c, struct bucket_record *r, struct e
     return code;
 }
 
-/* Makes the row of a shard: the state of the logical bucket as it is now (L14). */
+/* Makes the row of a shard, with the present state of the logical bucket (L14). */
 static int create_shard_row(struct bucket_create *c, struct bucket_record *r, struct err *err)
 {
     struct buf value = BUF_INIT(0);

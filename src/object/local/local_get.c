@@ -172,7 +172,7 @@ int local_get(struct bucket *bucket, struct arena *a, struct str key, struct str
     struct local_bucket *b = local_bucket_of(bucket);
     struct stored found = {0};
     struct pin *pin = NULL;
-    uint64_t tried = 0; /* the sequence of the version whose bytes were missing */
+    uint64_t tried = 0; /* sequence number of the version whose bytes were missing */
     int code;
 
     do {

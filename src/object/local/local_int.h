@@ -35,7 +35,7 @@ struct pins {
     struct cond resolved;
     struct list readers; /* list of struct pin, in the order of registration */
     uint64_t registered; /* number of pins made since the start */
-    bool skipped;        /* the collector has left a blob because it was pinned */
+    bool skipped;        /* the collector has skipped a blob because it was pinned */
 };
 
 struct pin {

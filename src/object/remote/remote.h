@@ -20,7 +20,7 @@ struct remote_credential {
 struct remote_times {
     uint64_t connect_ms;  /* limit for connecting, with name look-up and TLS */
     uint64_t response_ms; /* limit from the end of a request to the head of its answer */
-    uint64_t idle_ms;     /* limit without progress of a body, in either direction */
+    uint64_t idle_ms;     /* longest time in which no byte of a body moves, in either direction */
 };
 
 /* The members of struct remote_times as a table, for code that reads, stores or shows them. */

@@ -41,7 +41,8 @@ struct remote {
     struct sign_keys *keys;
     struct buf name, host, region; /* host: host[:port], as in the header Host */
     bool virtual_host;
-    uint64_t put_max, part_size; /* bytes; objects over put_max go in parts of part_size or more */
+    uint64_t put_max, part_size; /* bytes; objects over put_max are sent in parts of part_size or
+                                    more */
 
     struct credential_table credentials;
 
