@@ -1,4 +1,5 @@
-/* The pending state: how changes write into a batch and read from it, and how a batch is written to
+/* The pending state, that is, the rows that changes have written and that RocksDB does not have
+ * yet: how changes write them into a batch and read them from it, and how a batch is written to
  * RocksDB. W1 to W11 are invariants of docs/db.md. */
 #include "db/db_int.h"
 

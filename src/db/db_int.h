@@ -1,6 +1,7 @@
-/* Types and functions that the files of db/ share. The runner is the thread that runs changes into
- * the open batch. The writer is the thread that writes the sealed batch to RocksDB. docs/db.md
- * describes both; W1 to W11 are invariants of that page. */
+/* Types and functions that the files of db/ share. docs/db.md describes the two roles that threads
+ * take: the *runner* runs the changes, and puts the rows that they write into the open batch; the
+ * *writer* seals that batch, so that it does not change any more, and writes it to RocksDB. W1 to
+ * W11 are invariants of that page. */
 #ifndef DB_DB_INT_H
 #define DB_DB_INT_H
 

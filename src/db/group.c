@@ -348,8 +348,8 @@ static void write_sealed(struct db *db, struct waiter *self)
     wake_tree(&done, self);
 }
 
-/* Makes one turn of the writer, which writes at most one durable batch. Returns false when no
- * change waits any more; the writer's role is then given up. */
+/* Does one turn of the writer's work, in which at most one durable batch is written. Returns false
+ * when no change waits any more; the writer's role is then given up. */
 static bool write_turn(struct db *db, struct waiter *self)
 {
     struct group *g = &db->group;
