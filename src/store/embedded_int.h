@@ -247,7 +247,7 @@ struct object {
     struct meta m;         /* m.type TYPE_NONE: the key does not exist */
     enum value_type was;   /* the type in the stored row */
     int64_t was_expire_ms; /* the expiry time in the stored row */
-    bool changed;          /* a member was written, so the meta row must be saved */
+    bool changed;          /* a member was written, so the key's own row (meta row) must be saved */
 };
 
 /* Reads the key's own row (the *meta row*; docs/store.md calls it the owner row). If the key has

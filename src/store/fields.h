@@ -18,7 +18,7 @@
 
 enum field_kind {
     FIELD_TEXT,   /* struct str */
-    FIELD_BOOL,   /* bool: true is "1", or `word` where the row has one; false everything else */
+    FIELD_BOOL,   /* bool: "1", or `word` if the row has one, is true; any other text is false */
     FIELD_I64,    /* int64_t */
     FIELD_U64,    /* uint64_t */
     FIELD_INT,    /* int, from 0 to `max` */
@@ -31,9 +31,9 @@ enum field_kind {
 struct field_row {
     const char *name;
     enum field_kind kind;
-    size_t at;                /* offset of the member in the struct */
-    bool required;            /* the hash must have the field */
-    int max;                  /* largest FIELD_INT, number of `words`, size of FIELD_BYTES */
+    size_t at;     /* offset of the member in the struct */
+    bool required; /* the hash must have the field */
+    int max; /* FIELD_INT: largest value; FIELD_WORD: number of `words`; FIELD_BYTES: length */
     const char *word;         /* for FIELD_BOOL: the text of true */
     const char *const *words; /* for FIELD_WORD: the words */
 };

@@ -205,8 +205,8 @@ bool redis_conn_is_quiet(struct redis_conn *c)
 
     if (redis_conn_has_input(c))
         return false;
-    /* Unlike the recv() below, this read consumes the byte. That is harmless, because a connection
-     * with unasked input is closed anyway. */
+    /* Unlike the recv() below, this read consumes a byte. That is harmless, because a connection on
+     * which bytes arrive that nobody asked for is closed anyway. */
     if (c->tls)
         return tls_recv_now(c->tls, &byte, 1, &got, NULL) == ERR_AGAIN;
     return recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN;

@@ -47,7 +47,7 @@ static void group_fail(struct group_call *const *calls, size_t count, int code,
         calls[i]->code = err_set(calls[i]->err, code, "%s", err->text);
 }
 
-/* Sends the calls. One call alone is whole: if it could not be sent, it did not run (R3). */
+/* Sends the calls. If there is only one call and it could not be sent, it did not run (R3). */
 static int group_send(struct redis_groups *g, struct group_call *const *calls, size_t count,
                       struct redis_conn **out, struct err *err)
 {

@@ -72,8 +72,8 @@ int redis_conn_open(struct redis_conn **out, const struct redis_endpoint *e, uin
                     struct err *err) MUST_CHECK;
 void redis_conn_close(struct redis_conn *c); /* NULL is fine */
 
-/* Whether an idle connection can be used. False: the peer has closed it, or has sent something
- * unasked. Does not wait. */
+/* Whether an idle connection can be used. False: the peer has closed it, or has sent bytes that
+ * nobody asked for. Does not wait. */
 bool redis_conn_is_quiet(struct redis_conn *c);
 /* Whether bytes were received that redis_conn_receive() has not used yet. */
 bool redis_conn_has_input(const struct redis_conn *c);
