@@ -424,8 +424,8 @@ int discover_storage(struct shards *s, struct storage *home, struct err *err)
     return code == 0 && offline ? err_code(err, ERR_OFFLINE) : code;
 }
 
-/* Opens the buckets that have the names of shards of this bucket, and reads which bucket each
- * belongs to. */
+/* Finds the buckets that have the name of a shard of this bucket and belong to this bucket by their
+ * id. */
 int discover_shards(struct storage *home, struct arena *a, struct str name,
                     struct found_shard **out, size_t *count, struct err *err)
 {

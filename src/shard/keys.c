@@ -17,7 +17,7 @@ void shard_keys_close(struct shard_keys *w)
     buf_release(&w->after);
 }
 
-/* Reads the next page of versions, after the key w->after and the version. */
+/* Reads the next page of versions, which begins where the page w->objects ends. */
 static int walk_read_objects(struct shard_keys *w, struct err *err)
 {
     struct buf after = BUF_INIT(0), version = BUF_INIT(0);

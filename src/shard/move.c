@@ -334,7 +334,7 @@ static int move_give_up(struct mover *m, struct move *r, const struct err *why, 
 
 /* Whether a split ends because it has waited for requests for too long. Only splits end in this
  * way: a bucket can do without a further shard. A merge or the way back to a plain bucket must go
- * on, because otherwise the keys of a segment would stay on two shards. */
+ * on, because otherwise keys that belong together would stay spread over two shards. */
 static bool move_has_waited(const struct move *r)
 {
     return r->kind == SHARD_SPLIT && r->tries >= MOVE_TRIES && r->rests + 1 >= MOVE_RESTS;

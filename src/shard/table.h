@@ -37,7 +37,7 @@ enum {
                                 ERR_BUSY */
     PASS_PATIENCE_MS = 2000, /* how long a request waits before it opens the window itself (H11) */
     PASS_KEYS_MAX = 1000,
-    NOTES_MAX = 4000, /* keys that are noted in an announced window */
+    NOTES_MAX = 4000, /* not used */
 };
 
 struct shard_table;
