@@ -1,4 +1,4 @@
-/* Claims, by which folders own the names of local storages (coord/claim.h). */
+/* Claims: which data folder owns the name of a local storage (coord/claim.h). */
 #include "coord/claim.h"
 #include "coord/replication_int.h"
 

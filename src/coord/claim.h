@@ -1,6 +1,7 @@
-/* Claims, by which folders own the names of local storages. Processes that share a store may each
- * have a local storage of the same name. The name belongs to the folder that has claimed it. Claims
- * are in the hash `w:storages` in configDB (docs/replication.md, "Names of folders", N1 to N5).
+/* Claims: a claim says which data folder owns the name of a local storage. Processes that share a
+ * store may each have a local storage of the same name. For all of them the name means the folder
+ * that has claimed it. Claims are in the hash `w:storages` in configDB (docs/replication.md, "Names
+ * of folders", N1 to N5).
  *
  * Calls fail with the store's codes (store/store.h), and with the codes that are named below. Any
  * thread may call these functions. */

@@ -1,7 +1,7 @@
-/* The hash `w:gateways` in configDB, which says which epoch of the policies each process holds. The
- * epoch is a number that grows with each change of a policy (docs/replication.md, "Epochs"). Ages
- * are measured by the store's clock. Each call is one script. Any thread may call these
- * functions. */
+/* The hash `w:gateways` in configDB. It says for each process the newest epoch whose policies every
+ * change of the process obeys; the process *holds* this epoch. The epoch is a number that grows
+ * with each change of a policy (docs/replication.md, "Epochs"). Ages are measured by the store's
+ * clock. Each call is one script. Any thread may call these functions. */
 #ifndef COORD_GATEWAYS_H
 #define COORD_GATEWAYS_H
 

@@ -45,8 +45,8 @@ int installation_open(struct installation **out, const struct installation_optio
  * process's key file opens the users' secrets in the store. So a start that fails remembers
  * nothing. */
 int installation_keep(struct installation *i, struct err *err) MUST_CHECK;
-/* Closes `i`, which no other thread may use any more. Tells the store, if it can be reached, that
- * the process ends. NULL is fine. */
+/* Closes `i`, which no other thread may use any more. Tells the store that the process ends, if the
+ * store can be reached. NULL is fine. */
 void installation_close(struct installation *i);
 
 /* --- asking --- */
@@ -74,7 +74,8 @@ struct installation_status {
     uint64_t config; /* number of changes of the configuration so far */
     /* The store went back in time, and some replications have not begun their copy again since. */
     bool back;
-    /* Number of data folders that have yet to say which steps were acknowledged to them. */
+    /* Number of data folders whose processes have yet to report which steps the store had
+     * acknowledged to them. Until then it is not known whether the store has lost changes. */
     uint64_t unsure;
     uint64_t runs; /* number of starts of the store's server that this process has seen */
 };

@@ -44,7 +44,7 @@ struct installation {
     struct remembered r;
     bool certain;      /* the highest acknowledged number is known for certain */
     bool kept;         /* the file `installation` exists */
-    bool asked;        /* the store was found to be the known one at least once */
+    bool asked;        /* the store has answered at least once, and was the known one */
     struct mutex lock; /* class "installation"; guards the members below */
     struct installation_status status;
     /* True while a thread asks the store. Only one thread may ask at a time, so that an older

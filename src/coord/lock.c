@@ -11,8 +11,9 @@
 enum {
     TTL_MS = 10000,
     REFRESH_PARTS = 3, /* number of renewals in a lock's time to live, so that one may fail */
-    MARGIN_PARTS = 10, /* the last of so many parts of the time to live is not relied on (C1) */
-    WAIT_MS = 50,      /* pause between two attempts to take a lock */
+    /* A lock counts as lost when the last tenth of its time to live begins (C1). */
+    MARGIN_PARTS = 10,
+    WAIT_MS = 50, /* pause between two attempts to take a lock */
     LOCK_ARENA_MAX = 4 * 1024 * 1024,
 };
 

@@ -37,9 +37,10 @@ int lock_wait(struct lock **out, struct locks *l, struct str key, uint64_t wait_
 enum { LOCKS_MAX = 64 };
 int lock_take_many(struct lock **out, struct locks *l, const struct str *keys, size_t count,
                    struct err *err) MUST_CHECK;
-/* Makes a lock of a key that a script has just set to `token`, with the time to live of these
- * locks: from now on it is renewed like the others. `since_ns` is clock_mono_ns() of the moment
- * before the script was sent. ERR_INVALID: the token is empty or longer than LOCK_TOKEN_MAX. */
+/* Makes a struct lock for a key that a script has just set to `token`, with the time to live of
+ * these locks. From now on the key is renewed like the keys of other held locks. `since_ns` is
+ * clock_mono_ns() of the moment before the script was sent. ERR_INVALID: the token is empty or
+ * longer than LOCK_TOKEN_MAX. */
 enum { LOCK_TOKEN_MAX = 79 };
 int lock_adopt(struct lock **out, struct locks *l, struct str key, struct str token,
                uint64_t since_ns, struct err *err) MUST_CHECK;

@@ -107,8 +107,8 @@ int queue_task_args(struct arena *a, const struct task *wanted, int64_t unique_s
     return arena_error(a) == 0 ? 0 : err_code(err, ERR_NO_MEMORY);
 }
 
-/* Makes the six arguments of one task for queue_add.lua. `times` has the task's delay, and the time
- * for which no equal task may be added, both in seconds. */
+/* Makes the six arguments of one task for queue_add.lua. `times` has two numbers of seconds: the
+ * task's delay, and the time for which no task of the same type and payload may be added. */
 static int queue_add_args(struct arena *a, const struct task *t, const int64_t times[2],
                           struct str *args, struct err *err)
 {

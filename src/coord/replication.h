@@ -85,8 +85,8 @@ int replications_view(struct replications *r, struct replication_view **out,
 int replications_refresh(struct replications *r, struct err *err) MUST_CHECK;
 void replication_view_unref(struct replication_view *view); /* NULL is fine */
 int64_t replication_view_epoch(const struct replication_view *view);
-/* Gives the replications, of any user, for which a change of the bucket at this storage makes
- * tasks. Returns their number. The list is borrowed from the view. */
+/* Gives the replications whose source is this bucket at this storage, whoever owns them: a change
+ * of the bucket makes tasks for each. Returns their number. The list is borrowed from the view. */
 size_t replication_view_from(const struct replication_view *view, struct str storage,
                              struct str bucket, const struct replication *const **out);
 /* Returns whether a change of the bucket at this storage must be recorded: replication_view_from(),
@@ -119,7 +119,8 @@ struct replication_new {
     int priority;         /* 0 to PRIORITY_MAX */
     struct str agent_url; /* where the source reports changes that bypass weir; empty: nowhere */
     bool init_done;       /* no initial copy is needed: a switch has reversed the replication */
-    bool later;           /* return before the view has the change; used for many calls in a row */
+    /* The call returns before the view has the change, which saves time in many calls in a row. */
+    bool later;
     /* A task that is queued with the replication and counted as a listing; replication_list() ends
      * it. Without a type: no task. */
     struct task first;
@@ -175,8 +176,8 @@ int replication_is_known(struct replications *r, const struct replication_id *id
 /* Reads the status from the store. ERR_NOT_FOUND: there is no such replication. */
 int replication_read(struct replications *r, struct arena *a, const struct replication_id *id,
                      struct replication_status *out, struct err *err) MUST_CHECK;
-/* Removes the cursors of the replication's listings. Each call removes some of them; the caller
- * calls again with the same `at` until *at is 0. */
+/* Removes the cursors of the replication's listings (how far each listing has come). Each call
+ * removes some of them; the caller calls again with the same `at` until *at is 0. */
 int replication_clean(struct replications *r, const struct replication_id *id, uint64_t *at,
                       struct err *err) MUST_CHECK;
 

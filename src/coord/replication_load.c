@@ -95,8 +95,9 @@ static int load_status(struct replication_view *view, struct str rest, const str
 }
 
 /* Loads a switch. A view has switches that are in progress, and switches without downtime that are
- * announced. Once a switch without downtime has begun, its replication is no member of the set any
- * more, so its priority is read from the switch. */
+ * announced. The sorted set of a bucket has the priorities of its replications. Once a switch
+ * without downtime has begun, its replication is not in the set any more, so the priority is read
+ * from the switch. */
 static int load_switch(struct replication_view *view, struct str rest, const struct reply *reply,
                        struct err *err)
 {

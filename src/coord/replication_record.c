@@ -1,5 +1,5 @@
 /* Records changes (docs/replication.md, R3). The tasks are made here from the view. The script
- * accepts them only if no replication of their sources has changed since the view's epoch. */
+ * accepts the tasks only if the replications of the changed buckets are still those of the view. */
 #include "coord/payload.h"
 #include "coord/replication_int.h"
 
@@ -139,8 +139,8 @@ static void draft_keep_together(struct draft *d, const struct change *c,
     known->last = c->row;
 }
 
-/* Adds the arguments that begin a shared task. For the script they are a change that has no version
- * vector and one task. The arguments of that task follow. */
+/* Adds the arguments that begin a task for several changes. The script reads them as one change,
+ * without a version vector, that makes one task. The caller adds the arguments of that task. */
 static void draft_begin_tasks(struct draft *d, uint64_t row)
 {
     vec_push(&d->args, arena_fmt(d->arena, "%llu", (unsigned long long)row));

@@ -194,8 +194,8 @@ static struct policies *view_begin_run(struct replication_view *view, const stru
     return run;
 }
 
-/* Indexes the policies of the sorted array. Policies of users, which have no bucket, are indexed by
- * user and storage, the other policies by source. */
+/* Indexes the policies of the sorted array: policies of users by user and storage, policies of
+ * buckets by source. */
 static void view_index_runs(struct replication_view *view, const struct replication **list,
                             size_t count)
 {

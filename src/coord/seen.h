@@ -2,9 +2,9 @@
  * I3).
  *
  * A step that an answer to a client relies on (an intent, a record) gets the folder's next number
- * in its script. The script refuses the step when the number in the store is lower than a number
- * that the store had acknowledged. So the first step after the store has lost steps (it *went back
- * in time*) finds the loss. Any thread may call these functions. */
+ * in its script. The store keeps the last number. If the store has lost steps (it *went back in
+ * time*), its number is lower than one that it had acknowledged, and the script refuses the step.
+ * So the first step after the loss finds the loss. Any thread may call these functions. */
 #ifndef COORD_SEEN_H
 #define COORD_SEEN_H
 

@@ -41,11 +41,13 @@ struct switch_options {
     int64_t max_event_lag;   /* most open events with which the switch may begin; 0: any number */
     bool skip_check;         /* the two sides are not compared */
 
-    bool continue_replication; /* for both kinds: afterwards the replication goes on in reverse */
+    /* For both kinds: after the switch the replication goes on in the other direction. */
+    bool continue_replication;
 };
 
 struct bucket_switch {
-    /* The replication that the switch follows; after an abort, the replication that leads back. */
+    /* The replication that copies the bucket to the new storage; after an abort, the replication
+     * that copies it back. */
     struct replication_id id;
     struct str name; /* the id as text, escaped: <user>:<bucket>:<from>:<to> */
     /* Text of the time as it is stored. It distinguishes this switch from other switches of the
@@ -53,7 +55,8 @@ struct bucket_switch {
     struct str created_at;
     int64_t created_ms, started_ms, done_ms, aborted_ms; /* ms since 1970; 0: not set */
     enum switch_status status;
-    /* The switch waits for uploads (uploads_ttl_ns), and not every gateway knows that yet. */
+    /* A switch with downtime goes on without downtime, to wait for uploads (uploads_ttl_ns), and
+     * not every gateway knows that yet. Until then the bucket stays blocked. */
     bool blocked;
     int priority;
     struct switch_options o;

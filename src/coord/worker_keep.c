@@ -55,8 +55,8 @@ static void worker_note_extended(struct worker *w, struct str queue, const struc
     mutex_unlock(&w->lock);
 }
 
-/* Prolongs the leases of the running tasks (Q2). One failure does not lose the leases, because they
- * last for two more attempts. */
+/* Prolongs the leases of the running tasks (Q2). A failure does not lose the leases at once,
+ * because they last for two more attempts. */
 static void worker_extend_leases(struct worker *w)
 {
     for (size_t i = 0; i < w->o.queue_count; i++) {

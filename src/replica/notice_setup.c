@@ -12,9 +12,9 @@ enum { DOCUMENT_MAX = 1024 * 1024, EVENTS = 5 };
 
 #define CONFIGURATION "NotificationConfiguration"
 
-/* Lists of events to ask for, the longest first: storages refuse a configuration with an event that
- * they do not know. The first list is for AWS and weir, the second for Ceph from 18 on, the last
- * for all other storages. */
+/* Lists of events to ask a storage for. The longest list is tried first: a storage refuses a
+ * configuration with an event that it does not know, and then the next list is tried. The first
+ * list is for AWS and weir, the second for Ceph from 18 on, the last for all other storages. */
 static const char *const wanted[][EVENTS] = {
     {"s3:ObjectCreated:*", "s3:ObjectRemoved:*", "s3:ObjectTagging:*", "s3:ObjectAcl:Put",
      "s3:LifecycleExpiration:*"},

@@ -2,9 +2,10 @@
  *
  *     capture   Opens the taps (replica/tap/tap.h), in every process, because every process records
  *               the changes that it makes.
- *     keeping   Starts the thread that keeps a sealed copy of the configuration beside the store.
- *     tasks     Gives a process that is a worker the handlers of the room's tasks.
- *     keeper    Starts the thread that restores lost tasks of replications, also in a worker. */
+ *     keeping   Starts the thread that keeps a sealed copy of the configuration in the data folder.
+ *     tasks     Registers the handlers of the room's tasks. Only in a worker process.
+ *     keeper    Starts the thread that restores lost tasks of replications. Only in a worker
+ *               process. */
 #include "replica/room.h"
 
 #include "base/clock.h"

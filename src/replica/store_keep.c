@@ -13,7 +13,7 @@ enum {
     LOOK_MS = 200,
     REST_FACTOR = 10,   /* after a copy, the thread rests for ten times as long as the copy took */
     RETRY_MS = 5000,    /* ms to wait after a copy that failed */
-    RESTORE_PAGE = 100, /* most commands in one script */
+    RESTORE_PAGE = 100, /* most commands that one script runs when the configuration is restored */
 };
 
 struct store_keep {

@@ -1,7 +1,7 @@
 /* A thread that follows the state of the store (coord/installation.h). It keeps a sealed copy of
  * the configuration, and checks the settings of a store that is a Redis. It begins the copies of
- * all replications again when the store went back in time, that is, has lost changes.
- * docs/store-redis.md, I4 and I7, has the rules. */
+ * all replications again when the store *went back in time*: it has lost changes that it had
+ * acknowledged. docs/store-redis.md, I4 and I7, has the rules. */
 #ifndef REPLICA_STORE_KEEP_H
 #define REPLICA_STORE_KEEP_H
 

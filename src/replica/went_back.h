@@ -1,6 +1,6 @@
-/* Repairs replications after the store went back in time, that is, has lost changes
- * (docs/store-redis.md, I4). Comparing both sides finds the changes that the store has
- * forgotten. */
+/* Repairs replications after the store *went back in time*: it has lost changes that it had
+ * acknowledged (docs/store-redis.md, I4). Each bucket is copied again, and the comparison of both
+ * sides finds the changes that the store has lost. */
 #ifndef REPLICA_WENT_BACK_H
 #define REPLICA_WENT_BACK_H
 

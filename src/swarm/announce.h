@@ -1,7 +1,7 @@
 /* The requests of clients to the tracker and its answers, the same for HTTP and UDP. With an
- * announce a client reports itself as a peer of a torrent and gets other peers. With a scrape it
- * asks only for the counts of torrents. docs/swarm.md has the rules. The caller owns these structs.
- */
+ * announce a client reports itself as a peer of a torrent and gets other peers. A peer that has the
+ * whole torrent is a *seeder*, any other peer a *leecher*. With a scrape a client asks only how
+ * many peers some torrents have. docs/swarm.md has the rules. The caller owns these structs. */
 #ifndef SWARM_ANNOUNCE_H
 #define SWARM_ANNOUNCE_H
 
@@ -41,9 +41,9 @@ struct announce {
     struct str passkey; /* names the user in private mode; empty: not given */
 };
 
-/* Whether the client may have nothing but a magnet link. aria2 then says that 0 bytes are left,
- * because it does not know the size. Such a client counts as a seeder, but the answer gives it
- * seeders, from which it gets the torrent. */
+/* Returns whether the client may have only a magnet link. In this case aria2 reports that 0 bytes
+ * are left, because it does not know the size. So the client counts as a seeder, but the answer
+ * gives it seeders, from which it can download the torrent. */
 static inline bool announce_maybe_link(const struct announce *a)
 {
     return a->event == EVENT_STARTED && (a->left | a->uploaded | a->downloaded) == 0;
@@ -78,9 +78,9 @@ const char *swarm_failure_name(enum swarm_failure f); /* the name in metrics, fo
 int swarm_failure_retry(enum swarm_failure f);
 
 /* Peers of one address family (IPv4 or IPv6). The caller owns the memory. `at` has room for `max`
- * entries of COMPACT4_LEN or COMPACT6_LEN bytes, one behind the other; max 0: the caller wants no
- * peers of this family. `ids` has room for `max` peer ids; NULL: the caller wants no ids. The
- * tracker sets `count`, and sets has_ids if it has filled in `ids`. */
+ * addresses of COMPACT4_LEN or COMPACT6_LEN bytes without gaps; max 0: the caller wants no peers of
+ * this family. `ids` has room for `max` peer ids; NULL: the caller wants no ids. The tracker sets
+ * `count`, and sets has_ids if it has filled in `ids`. */
 struct compact {
     uint8_t *at;
     size_t max, count;
@@ -98,7 +98,8 @@ struct announce_answer {
 struct scrape_entry {
     bool known;
     uint32_t complete, incomplete, downloaded;
-    /* `incomplete` without the partial seeds, which are paused leechers (BEP 21). */
+    /* `incomplete` without the partial seeds, which are leechers that want no more data (BEP
+     * 21). */
     uint32_t downloaders;
 };
 

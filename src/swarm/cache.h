@@ -1,10 +1,10 @@
-/* The models of the tracker (torrents, peers, users and approved clients) in the store, where all
- * trackers share them. docs/swarm.md has the keys and the invariants I1 to I8.
+/* The data of the tracker in the store, where all trackers share it. A *model* is a torrent, a
+ * peer, a user or an approved client. docs/swarm.md has the keys and the invariants I1 to I8.
  *
- * Every call is one script or command: one round trip, which is atomic.
- * A caller sends the change that it wants, and never writes back what it has read. All calls may
- * wait for the store. Any thread may call. Only ERR_NOT_FOUND says that something is absent; other
- * negative codes say that the store could not be asked. */
+ * Every call is one script or command: one round trip, which is atomic. A caller sends the change
+ * that it wants, and never writes back what it has read. All calls may wait for the store. Any
+ * thread may call. Only ERR_NOT_FOUND says that something is absent; other negative codes say that
+ * the store could not be asked. */
 #ifndef SWARM_CACHE_H
 #define SWARM_CACHE_H
 
@@ -89,11 +89,11 @@ int cache_record_snatch(struct cache *c, struct swarm_user *u, struct torrent *t
 int cache_mark_active(struct cache *c, struct torrent *t, struct err *err) MUST_CHECK;
 int cache_mark_inactive(struct cache *c, struct torrent *t, struct err *err) MUST_CHECK;
 
-/* cache_add_*() add a peer, move it out of the other set (I2) and keep the count of slots (I4).
- * ERR_NOT_FOUND: the torrent or the user is missing. cache_set_*() refresh a peer. ERR_NOT_FOUND:
- * the peer is missing. Adding or removing twice is fine. cache_add_*() find the torrent by its info
- * hash, cache_set_*() and cache_remove_*() by its id. All six find the user by the id in the
- * peer. */
+/* cache_add_*() add a peer to the set of seeders or of leechers, remove it from the other set (I2),
+ * and count the user's slots (I4). ERR_NOT_FOUND: the torrent or the user is missing. cache_set_*()
+ * store a peer's new announce. ERR_NOT_FOUND: the peer is missing. Adding or removing twice is
+ * fine. cache_add_*() find the torrent by its info hash, cache_set_*() and cache_remove_*() by its
+ * id. All six find the user by the id in the peer. */
 int cache_add_seeder(struct cache *c, const struct torrent *t, const struct peer *p,
                      struct err *err) MUST_CHECK;
 int cache_add_leecher(struct cache *c, const struct torrent *t, const struct peer *p,
@@ -106,8 +106,8 @@ int cache_remove_seeder(struct cache *c, const struct torrent *t, const struct p
                         struct err *err) MUST_CHECK;
 int cache_remove_leecher(struct cache *c, const struct torrent *t, const struct peer *p,
                          struct err *err) MUST_CHECK;
-/* Makes a leecher a seeder and refreshes it. *moved is false when the peer was no leecher; then the
- * peer is added as a seeder. */
+/* Turns a leecher into a seeder and stores its new announce. *moved is false when the peer was no
+ * leecher; then the peer is added as a seeder. */
 int cache_leecher_finished(struct cache *c, const struct torrent *t, const struct peer *p,
                            bool *moved, struct err *err) MUST_CHECK;
 
@@ -115,9 +115,9 @@ int cache_leecher_finished(struct cache *c, const struct torrent *t, const struc
 int cache_increment_slots(struct cache *c, struct swarm_user *u, struct err *err) MUST_CHECK;
 int cache_decrement_slots(struct cache *c, struct swarm_user *u, struct err *err) MUST_CHECK;
 
-/* Adds a torrent. If the torrent exists, only its multipliers are changed. With id 0 the torrent
- * gets the next free id. The id is put into the struct. last_action 0: now. ERR_EXISTS: another
- * torrent has the id. */
+/* Adds a torrent. If the torrent exists, only its multipliers (factors for the bytes that users are
+ * credited with) are changed. With id 0 the torrent gets the next free id. The id is put into the
+ * struct. last_action 0: now. ERR_EXISTS: another torrent has the id. */
 int cache_add_torrent(struct cache *c, struct torrent *t, struct err *err) MUST_CHECK;
 /* As cache_add_torrent(), for the torrent of an object (docs/torrents.md): a torrent that exists
  * keeps its multipliers. ERR_PRECONDITION: an operator has withdrawn the torrent. */

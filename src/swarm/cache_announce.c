@@ -3,7 +3,7 @@
 #include "base/bytes.h"
 
 enum {
-    /* Extra peers to ask for, because some of them belong to the same user or are too old. */
+    /* Extra peers to ask for, because some peers belong to the client's own user or are too old. */
     SLACK = 8,
     CANDIDATES = 512, /* most candidates of one address family */
     /* Number of items before the peers in the answer of swarm_announce.lua: counts, time, user. */

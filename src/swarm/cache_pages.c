@@ -11,7 +11,7 @@ enum {
 
 typedef int item_fn(void *ctx, struct str name, const struct reply *fields, struct err *err);
 
-/* Keeps the cursor of an answer, from which the next call continues. */
+/* Copies the cursor of an answer, from which the next call continues. */
 static int next_cursor(struct buf *cursor, const struct reply *r, struct err *err)
 {
     int code = reply_expect(r, REPLY_BULK, err);

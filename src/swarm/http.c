@@ -131,7 +131,8 @@ static struct str forwarded_for(struct http_request *req)
     while (line && (line = http_header_next(head, name, line)) != NULL)
         all = arena_fmt(http_request_arena(req), STR_FMT "," STR_FMT, STR_ARG(all),
                         STR_ARG(line->value));
-    /* Of a list that is too long the right end is kept, because the nearest proxies wrote it. */
+    /* If the list is too long, its right end is used, because the nearest proxies wrote that
+     * end. */
     return all.len > MAX_FORWARDED ? str_skip(all, all.len - MAX_FORWARDED) : all;
 }
 

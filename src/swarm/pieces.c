@@ -9,8 +9,9 @@ enum { READ_BYTES = 256 * 1024, PIECE_LENGTH_MAX = 16 * 1024 * 1024 };
 #define PROGRESS_BYTES ((uint64_t)8 * MIB)
 
 /* Chooses the piece length that libtorrent chooses. libtorrent wants the list of hashes to be about
- * as long as twice the square root of the size. We measured every length: libtorrent takes the next
- * length when the size exceeds a hundredth of the square of the length, rounded. */
+ * as long as twice the square root of the size. A measurement of all lengths showed: libtorrent
+ * takes the next larger length when the size exceeds a hundredth of the square of the length,
+ * rounded. */
 uint32_t piece_length(uint64_t size)
 {
     uint64_t length = MERKLE_BLOCK;
@@ -65,8 +66,9 @@ static void end_block(struct hashing *h)
     h->block_fill = 0;
 }
 
-/* Finishes the piece's hash of version 1 and its hash tree of version 2. The tree is as wide as a
- * whole piece. In a body of one piece the tree is only as wide as the number of blocks needs. */
+/* Finishes the piece's hash of version 1 and its hash tree of version 2. The tree has a leaf for
+ * each block of a whole piece, even if the last piece is shorter. In a body of one piece the tree
+ * has only as many leaves as its blocks need. */
 static void end_piece(struct hashing *h)
 {
     size_t width = h->out->count == 1 ? merkle_width(h->leaf_count) : h->out->length / MERKLE_BLOCK;

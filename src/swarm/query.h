@@ -38,7 +38,8 @@ struct announce_query {
     int32_t numwant;          /* NUMWANT_DEFAULT: not given, or negative */
     bool compact, no_peer_id; /* compact: the client does not refuse compact peers */
     char key[QUERY_KEY_MAX];  /* the client's key; only the first QUERY_KEY_MAX bytes are kept */
-    /* The parameter "passkey". The extra byte shows that a passkey is too long. */
+    /* The parameter "passkey". It has room for one more byte than a valid passkey, so that a
+     * passkey that is too long is noticed. */
     char passkey[PASSKEY_LEN + 1];
     size_t key_len, passkey_len;
     /* The parameters ip, ipv4 and ipv6, each with a final NUL; "": not given. */

@@ -3,7 +3,8 @@
  * of an object. A worker hashes large objects.
  * - "tracker" opens the tracker's models in the store (cache.h) in every process. With the role
  * "tracker" it also starts the tracker and its endpoints.
- * - "place" tells the torrents where the tracker listens, because its ports are known only now. */
+ * - "place" tells the torrents where the tracker listens, because the tracker's ports are known
+ *   only after its start. */
 #include "swarm/room.h"
 
 #include "base/clock.h"

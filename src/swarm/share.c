@@ -2,8 +2,8 @@
  * them.
  *
  * The thread writes the waiting changes batch by batch, and between batches it loads swarms from
- * the store. A batch that could not be written is kept and tried again, which no client notices
- * (H1). Changes that arrive within GATHER_MS are published together. */
+ * the store. A batch that could not be written is tried again; clients do not wait for that (H1).
+ * Changes that arrive within GATHER_MS are published together. */
 #include "swarm/share.h"
 
 #include "base/clock.h"

@@ -1,7 +1,7 @@
-/* Public swarms that several trackers share through the store. Changes of peers are gathered in
- * memory, written to the store and published in batches. Changes that other trackers publish are
- * applied to the swarms in memory. An announce never waits for the store. docs/swarm.md has the
- * rules, H1 to H5. */
+/* Public swarms that several trackers share through the store. A *swarm* is all peers of one
+ * torrent. Changes of peers are gathered in memory; then they are written to the store and
+ * published in batches. Changes that other trackers publish are applied to the swarms in memory. An
+ * announce never waits for the store. docs/swarm.md has the rules, H1 to H5. */
 #ifndef SWARM_SHARE_H
 #define SWARM_SHARE_H
 
@@ -17,8 +17,8 @@ struct share_options {
     uint32_t (*now)(void *ctx); /* returns the time in seconds that swarms_*() take as now_s */
     void *ctx;
     uint32_t peer_timeout_s;
-    /* When this many changes wait, each new change replaces the oldest one. Dropped changes are
-     * counted. */
+    /* Most changes that wait to be written. When there are more, the oldest is dropped, and counted
+     * as dropped. */
     size_t max_waiting;
     /* When the store has this many torrents or peers, it accepts no new ones. max_torrents 0: the
      * store accepts only torrents that were added. */

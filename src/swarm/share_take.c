@@ -30,8 +30,8 @@ static void take_addr(struct share *s, struct announce *a, const uint8_t *at, ui
     swarms_take(s->o.swarms, a, s->o.now(s->o.ctx), (uint32_t)ago);
 }
 
-/* Adds the peers of a torrent to the swarms in memory. `pairs` has the key and the entry of each
- * peer, in turns. */
+/* Adds the peers of a torrent to the swarms in memory. `pairs` has the key of the first peer, its
+ * entry, the key of the second peer, and so on. */
 static void take_shared_peers(struct share *s, struct str info_hash, const struct reply *pairs,
                               uint64_t now)
 {

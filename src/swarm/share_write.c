@@ -1,9 +1,9 @@
 /* Writes changes of public swarms to the store, publishes them to other trackers, and applies the
  * changes that other trackers publish.
  *
- * A message begins with a version and the sender's instance. For each change follow: its kind, with
- * bits for IPv6 and paused; its age in seconds; info hash; peer id; address in compact form; the
- * length of the client's key; the key. */
+ * A message begins with a version and the sender's instance. Then each change follows with these
+ * fields: its kind, with bits for IPv6 and paused; its age in seconds; the info hash; the peer id;
+ * the address in compact form; the length of the client's key; the key. */
 #include "swarm/share_int.h"
 #include "base/bytes.h"
 
@@ -59,8 +59,8 @@ void share_done(struct share *s)
 }
 
 /* Splits an item into the changes to write and returns their number. The store counts a snatch (a
- * completed download) when a leecher becomes a seeder. So a peer that was both since the last write
- * is written as a leecher first. */
+ * completed download) when a leecher becomes a seeder. So if a peer was first a leecher and then a
+ * seeder since the last write, both changes are written. */
 static size_t steps_of(const struct share_item *item, enum swarm_change out[SHARE_STEPS])
 {
     size_t n = 0;

@@ -96,9 +96,10 @@ static uint64_t peers_in(const struct torrent_entry *t)
     return n;
 }
 
-/* Weighs a torrent; the lightest torrent is dropped first. A torrent with fewer peers is lighter.
- * Of two torrents with equally many peers, one that nobody has completed is lighter. If that is
- * equal too, the newer torrent is lighter: in a flood, the newest torrents belong to the flood. */
+/* Returns the weight of a torrent; the lightest torrent is dropped first. A torrent with fewer
+ * peers is lighter. If two torrents have equally many peers, a torrent that nobody has completed is
+ * lighter. If that is equal too, the newer torrent is lighter, because in a flood of announces the
+ * newest torrents belong to the flood. */
 static uint64_t weight_of(const struct swarms *s, const struct torrent_entry *t)
 {
     return peers_in(t) << 33 | (uint64_t)(t->snatches != 0) << 32 |
@@ -182,8 +183,8 @@ static void compact_of(const struct peer_addr *addr, uint8_t out[COMPACT6_LEN])
 }
 
 /* Makes the tag of a peer (struct peer_meta). The hash has no secret key, so that tags stay the
- * same over a restart. A client that forges another client's tag only hides itself from the count.
- */
+ * same over a restart. A client that forges another client's tag gains nothing: it is only not
+ * counted. */
 static uint16_t announce_tag(const struct announce *a)
 {
     uint64_t key = hash_xxh3(a->key, 0);
@@ -191,7 +192,7 @@ static uint16_t announce_tag(const struct announce *a)
     return (uint16_t)hash_xxh3(str_n(a->peer_id, PEER_ID_LEN), key);
 }
 
-/* An announce under way: the swarm, and the client's place in it. */
+/* An announce that is being handled: the swarm, and the client's place in it. */
 struct visit {
     struct swarm w;
     const struct announce *a;
@@ -406,8 +407,8 @@ static void visit_apply(struct visit *v, enum swarm_change change, uint32_t ago)
     }
 }
 
-/* Applies a change unless memory has newer data of the peer. `known_too`: a change in the same unit
- * as the peer's last announce is applied too. */
+/* Applies a change unless memory has newer data of the peer. `known_too`: a change is also applied
+ * if it is from the same unit of time as the peer's last announce. */
 static void apply_at(struct swarms *s, const struct announce *a, enum swarm_change change,
                      uint32_t seconds_ago, bool known_too)
 {

@@ -1,11 +1,11 @@
-/* All swarms in memory. In public mode announces are answered from here. docs/swarm.md has the
- * rules, M1 to M8.
+/* All swarms in memory. A *swarm* is all peers of one torrent. In public mode announces are
+ * answered from these swarms. docs/swarm.md has the rules, M1 to M8.
  *
  * A peer is an address with a port. Torrents are spread over stripes by a keyed hash (the key is
- * secret, because clients choose the info hashes). Each stripe has a lock, which is held for one
- * announce. An announce allocates memory only when a swarm grows. Old peers are removed little by
- * little: swarms_clean() looks at a few torrents in each call. Any thread may call these
- * functions. */
+ * secret, because clients choose the info hashes). A *stripe* is a part of the torrents with a lock
+ * of its own, which is held for one announce. An announce allocates memory only when a swarm grows.
+ * Old peers are removed little by little: swarms_clean() looks at a few torrents in each call. Any
+ * thread may call these functions. */
 #ifndef SWARM_SWARMS_H
 #define SWARM_SWARMS_H
 
@@ -76,7 +76,7 @@ struct swarms_stats {
     uint64_t torrents, added; /* all torrents in memory, and how many of them were added */
     uint64_t seeders4, leechers4, seeders6, leechers6;
     uint64_t snatches, evicted, bytes;
-    /* Announces beyond max_per_address, which were answered, but did not add a peer. */
+    /* Number of announces that were answered but added no peer, because of max_per_address. */
     uint64_t crowded;
 };
 void swarms_stats(struct swarms *s, struct swarms_stats *out);

@@ -1,4 +1,5 @@
-/* Chooses peers for a client: runs of suitable peers from a random place. */
+/* Chooses peers for a client: suitable peers that are next to each other, from a random place
+ * on. */
 #include "base/ids.h"
 #include "swarm/swarms_int.h"
 

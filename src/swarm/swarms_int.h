@@ -1,17 +1,17 @@
 /* Shared by the files of the swarms in memory (swarms*.c): a torrent's entry, its peers, a stripe's
  * table.
  *
- * The entry of a torrent is one line of the processor's cache: the hash, counts, and up to three
- * IPv4 peers in place. A torrent with more peers, or with an IPv6 peer, has a block for each
+ * The entry of a torrent is as large as one line of the processor's cache. It has the hash, counts,
+ * and up to three IPv4 peers. A torrent with more peers, or with an IPv6 peer, has a block for each
  * address family. A block has three parts. First come the addresses, in the form in which answers
  * give them out, seeders before leechers: an answer copies one or two runs from a random place.
  * Then come four bytes about each peer (struct peer_meta). From INDEX_FROM peers on the third part
  * is an index by address; with fewer peers a search through the addresses is as fast.
  *
  * Time is counted in units of a hundredth of the peer timeout, at least a second. A peer keeps the
- * low 8 bits of the unit of its last announce. These bits are never ambiguous. Whenever a torrent
- * is touched, peers past the timeout are removed first (`oldest` tells whether there may be any).
- * In a torrent that was not touched for the timeout, all peers are past the timeout. */
+ * low 8 bits of the unit of its last announce. Eight bits are enough. Whenever a torrent is used,
+ * peers past the timeout are removed first (`oldest` tells whether there may be any). If a torrent
+ * was not used for the whole timeout, all its peers are past the timeout. */
 #ifndef SWARM_SWARMS_INT_H
 #define SWARM_SWARMS_INT_H
 
@@ -39,8 +39,8 @@ enum { TOLD_MASK = 0x3f, PEER_PAUSED = 0x40, PEER_TWIN = 0x80 };
 
 struct peer_meta {
     uint8_t seen; /* low 8 bits of the unit of the last announce */
-    /* The bits of TOLD_MASK have told_mark() of the time when the peer was last published. The
-     * other bits are PEER_ flags. */
+    /* Two values in one byte. The bits of TOLD_MASK say when the peer was last published to other
+     * trackers, as told_mark() encodes the time. The other bits are PEER_ flags. */
     uint8_t told;
     /* Hash of peer id and key. A client that announces over IPv4 and over IPv6 is a peer of both
      * families with the same tag. Its IPv6 peer is then called a twin. */
@@ -63,7 +63,7 @@ struct torrent_entry {
     uint32_t snatches;
     uint32_t touched; /* unit of the last announce */
     uint8_t flags;
-    uint8_t oldest;         /* no peer of the torrent has an earlier `seen` */
+    uint8_t oldest;         /* `seen` of the peer that announced longest ago */
     uint8_t count, seeders; /* how many peers and seeders are in `few` */
     union {
         struct {

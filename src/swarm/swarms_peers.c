@@ -320,8 +320,8 @@ static void tag_went(struct swarm *w, enum family f, uint16_t tag)
         mark_twins(w, tag, false);
 }
 
-/* Removes the twin mark of an IPv6 peer. Called before the peer is dropped or changes its role or
- * tag. */
+/* Removes the mark of an IPv6 peer that it is a twin. Called before the peer is dropped, turns from
+ * leecher to seeder or back, or changes its tag. */
 static void leave_twins(struct peers *p, uint32_t at)
 {
     if (!(p->meta[at].told & PEER_TWIN))
@@ -352,8 +352,8 @@ static uint32_t same_host(const struct peers *p, const uint8_t *addr, uint32_t f
     return met;
 }
 
-/* Of a large swarm only some peers are looked at. Peers of one address that joined together are
- * next to each other, so many short runs are taken instead of one long run. */
+/* In a large swarm only some peers are checked. Peers of one address that joined at the same time
+ * are next to each other. So many short runs of peers give a better estimate than one long run. */
 uint64_t swarm_neighbours(const struct swarm *w, enum family f, const uint8_t *addr)
 {
     const struct peers *p = &w->of[f];

@@ -1,12 +1,15 @@
 /* Saves all swarms to a file, so that they outlive a restart.
  *
- * All numbers are little endian. The file begins with a head: "WEIRSWRM", u32 version, u32 seconds
- * of a unit, u64 wall clock in ms, u64 XXH3 of the head. A piece follows for each stripe that has
- * torrents: u32 length, u32 number of torrents, u64 XXH3 of the rest of the piece, then the
- * torrents. The last piece has length 0 and the XXH3 of the sums of all pieces. Nothing follows it.
+ * All numbers are little endian. The file has these parts:
+ * - A head: "WEIRSWRM", u32 version, u32 seconds of a unit, u64 wall clock in ms, u64 XXH3 of the
+ *   head.
+ * - A piece for each stripe that has torrents: u32 length, u32 number of torrents, u64 XXH3 of the
+ *   rest of the piece, then the torrents.
+ * - A last piece with length 0 and the XXH3 of the sums of all pieces. Nothing follows it.
+ *
  * A torrent has its info hash, u32 snatches, and for IPv4 and IPv6 u32 number of peers and u32
- * number of seeders. Then follow for each family all addresses, and for each peer a byte with the
- * units since its announce, a byte of flags (1: paused) and two bytes of its tag.
+ * number of seeders. For each family the addresses of all peers follow, and then four bytes for
+ * each peer: the units of time since its announce, flags (1: paused), and two bytes of its tag.
  *
  * A file is read twice: everything is checked before anything is used. */
 #include "base/clock.h"

@@ -148,8 +148,8 @@ struct torrent_entry *table_insert(struct swarms *s, struct stripe *stripe,
     return t.entries + at;
 }
 
-/* Frees the slot `gap`. An entry behind the gap moves into it if the gap lies between the slot that
- * the entry's hash gives and the entry. */
+/* Frees the slot `gap`. Searches begin at the slot that an entry's hash gives and end at a free
+ * slot. So an entry behind the gap is moved into the gap if a search for it would pass the gap. */
 static void close_gap(struct swarms *s, const struct view *t, uint32_t gap)
 {
     for (uint32_t i = gap;;) {

@@ -230,8 +230,8 @@ static int make_file(struct torrents *t, struct arena *a, struct making *m,
     return code;
 }
 
-/* Reads the record of the object version if its ETag and size are those of `info`. ERR_NOT_FOUND:
- * there is no such record, or it has no hashes yet. */
+/* Reads the record of the object version. ERR_NOT_FOUND: there is no record with the ETag and size
+ * of `info`, or the record has no hashes yet. */
 static int read_whole_record(struct torrents *t, struct arena *a, struct str member,
                              const struct object_info *info, struct torrent_record *out,
                              struct err *err)
@@ -403,8 +403,8 @@ static int find_by_hash(struct torrents *t, struct arena *a, struct str hash, st
                        "a torrent; weir torrent list shows both",
                        STR_ARG(hash));
     hash = arena_lower(a, hash);
-    /* A record may have been replaced after it claimed the hash. Such a record no longer has the
-     * hash and is skipped. */
+    /* A record claims the hashes of its torrents. A record that was replaced since then no longer
+     * has the hash, and is skipped. */
     while ((code = record_by_hash(t, a, hash, &c, err)) == 0) {
         f->member = c.member;
         f->kind = c.kind;

@@ -1,7 +1,7 @@
-/* Torrents of objects: the hashes of each object version for which somebody asked for a torrent,
- * kept in the store (swarmDB), and the torrent files made from these hashes. docs/torrents.md has
- * the invariants (O1 to O8) and the keys. Any thread may call these functions; the calls may
- * wait. */
+/* Torrents of objects. When somebody asks for the torrent of an object version, the version is
+ * hashed, and its hashes are kept in the store (swarmDB). Torrent files are made from these hashes.
+ * docs/torrents.md has the invariants (O1 to O8) and the keys. Any thread may call these functions;
+ * the calls may wait. */
 #ifndef SWARM_TORRENTS_H
 #define SWARM_TORRENTS_H
 
@@ -29,14 +29,14 @@ struct torrents_options {
     void *find_ctx;
     /* For example "http://tracker.example.org:6969"; empty: made from `http` and `udp`. */
     struct str tracker_url;
-    /* Where the tracker listens; len 0: the tracker does not use this protocol. */
+    /* Where the tracker listens; len 0: the tracker does not serve this protocol. */
     struct sock_addr http, udp;
     bool is_private;
     /* Objects of up to this many bytes are hashed during the request; 0: 256 MiB. */
     uint64_t at_once;
     uint64_t collect_ms; /* pause between two calls of torrents_collect(); 0: it is not called */
-    /* With `known` true adds a torrent to the tracker, else removes it. NULL: this is done through
-     * the store. */
+    /* Adds a torrent to the tracker if `known` is true, else removes it. NULL: torrents are added
+     * and removed through the store. */
     int (*track)(void *ctx, const uint8_t *info_hash, bool known, struct err *err);
     void *track_ctx;
     const struct log *log;
@@ -78,7 +78,7 @@ struct torrent_row {
     int64_t made_s; /* when the hashes were ready: seconds since 1970; 0: not ready */
     /* Info hashes in hex, separated by a space; empty: no torrent of this kind was made. */
     struct str hashes[TORRENT_KINDS];
-    struct str position; /* the place of the row in the list, as torrent_member() writes it */
+    struct str position; /* the row's name, by which the list is sorted (torrent_member()) */
 };
 /* Lists up to `limit` rows behind the position `after`, in the order of storage, bucket, key and
  * version. */

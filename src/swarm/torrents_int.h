@@ -110,8 +110,9 @@ uint64_t record_done(struct torrents *t, struct arena *a, struct str member);
 
 /* Reads the object and stores its hashes. ERR_CONFLICT: the object was replaced or removed. */
 int torrents_hash(struct torrents *t, const struct torrent_job *job, struct err *err) MUST_CHECK;
-/* Gets the object hashed: in this call, by waiting for another call that is hashing it, or by
- * adding a task. 0: the hashes are stored. S3_SLOW_DOWN: the hashes are not stored yet. */
+/* Makes sure that the object is hashed: hashes it in this call, waits for another call that is
+ * hashing it, or adds a task that does. 0: the hashes are stored. S3_SLOW_DOWN: the hashes are not
+ * stored yet. */
 int torrents_ensure(struct torrents *t, const struct torrent_job *job, struct err *err) MUST_CHECK;
 void torrents_cancel(struct torrents *t, struct str member, struct str etag);
 loop_step_fn torrents_collector;

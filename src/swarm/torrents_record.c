@@ -1,6 +1,6 @@
-/* The records of torrents in the store (swarmDB). In the same database the key of a peer begins
- * with 20 bytes that the peer chooses, and a ':' (docs/swarm.md). No key of a record has a ':' in
- * that place, so no peer can choose the key of a record. */
+/* The records of torrents in the store (swarmDB). The same database has the keys of peers. Such a
+ * key begins with 20 bytes that the peer chooses, and then has a ':' (docs/swarm.md). No key of a
+ * record has a ':' in that place, so no peer can choose the key of a record. */
 #include "swarm/torrents_int.h"
 
 #include "base/clock.h"

@@ -254,7 +254,8 @@ static int open_torrent_bucket(struct torrents *t, const struct torrent_id *id, 
     return storage_open_bucket(out, s, STR_EMPTY, id->bucket, err);
 }
 
-/* Removes the record if it still has this ETag: the bytes with this ETag no longer exist. */
+/* Removes the record if it still has this ETag, because the object with this ETag no longer
+ * exists. */
 static int drop_placeholder(struct torrents *t, struct arena *a, struct str member, struct str etag,
                             struct err *err)
 {

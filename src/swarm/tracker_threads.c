@@ -8,7 +8,7 @@
 
 enum {
     TICK_MS = 100,
-    ROUND_TICKS = 600,  /* ticks (TICK_MS) in which cleaning visits all torrents once: a round */
+    ROUND_TICKS = 600,  /* a round: ticks (TICK_MS) in which cleaning visits all torrents once */
     LOOKED_AT = 64,     /* about how many torrents one call of swarms_clean() visits */
     ROUND_CALLS = 1024, /* least number of calls of swarms_clean() in a round */
     CLEAN_MAX_NS = 2 * NS_PER_MS, /* longest time that cleaning takes in one tick */

@@ -1,6 +1,6 @@
-/* Finds the address of a client, also behind proxies. Trusted networks (tracker.trusted) are those
- * whose proxies may name the client. docs/swarm.md has the rules. Any thread may call these
- * functions. */
+/* Finds the address of a client, also behind proxies. The proxies in trusted networks
+ * (tracker.trusted) may say which address the client has. docs/swarm.md has the rules. Any thread
+ * may call these functions. */
 #ifndef SWARM_TRUST_H
 #define SWARM_TRUST_H
 

@@ -32,8 +32,8 @@ static int open_udp_socket(int *fd, const struct sock_addr *addr, bool shared, s
     if (setsockopt(s, SOL_SOCKET, SO_RCVBUFFORCE, &receive, sizeof(receive)) < 0)
         setsockopt(s, SOL_SOCKET, SO_RCVBUF, &receive, sizeof(receive));
     setsockopt(s, SOL_SOCKET, SO_SNDBUF, &send, sizeof(send));
-    /* Packets must not be fragmented, which spares the kernel the choice of an IP id. A reply that
-     * is too long for the path is shortened and sent again (udp_loop.c). */
+    /* Packets must not be fragmented. This also saves time, because the kernel need not choose an
+     * IP id. A reply that is too long for the path is shortened and sent again (udp_loop.c). */
     setsockopt(s, IPPROTO_IP, IP_MTU_DISCOVER, &whole, sizeof(whole));
     if (bind(s, (const struct sockaddr *)&addr->sa, addr->len) < 0) {
         int code = err_errno(err, errno, "listening on %s (UDP)", text);

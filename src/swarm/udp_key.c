@@ -3,8 +3,8 @@
  *
  * A tracker that starts while the store is down makes its own key. A thread keeps asking the store
  * for its key. If the store has none, for instance after a restart that lost the data, the thread
- * gives the tracker's key to the store. So a key changes only when trackers disagree. Ids made with
- * the previous key are accepted until they are too old. */
+ * gives the tracker's key to the store. So a tracker's key changes only when the store has another
+ * key. Ids made with the previous key are accepted until they are too old. */
 #include "base/clock.h"
 #include "swarm/cache.h"
 #include "swarm/udp_int.h"

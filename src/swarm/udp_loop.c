@@ -1,12 +1,13 @@
 /* A loop of the UDP tracker: it receives a batch of packets and sends a batch of replies.
  *
- * Each phase works on all packets of the batch, so that the memory for the next phase is loaded
- * meanwhile. The phases: read and check the packets; prefetch the torrents; update them and write
- * the replies; send all replies at once. The clock is read once for each batch.
+ * A batch is handled in phases: read and check the packets; prefetch the torrents; update them and
+ * write the replies; send all replies. Each phase handles all packets of the batch before the next
+ * phase begins, so the prefetched memory is loaded meanwhile. The clock is read once for each
+ * batch.
  *
- * Loops are not bound to a processor. We measured 7 us for an announce when they are bound and 6 us
- * when not, because the kernel can wake a loop on a free processor instead of the processor that is
- * sending. */
+ * Loops are not bound to a processor. In a measurement an announce took 7 us when they were bound
+ * and 6 us when not, because the kernel can wake a loop on a free processor instead of the
+ * processor that is sending. */
 #include "base/clock.h"
 #include "swarm/udp_int.h"
 
@@ -50,9 +51,9 @@ static bool source_port_is_0(const struct sockaddr_storage *sa)
                                      : !((const struct sockaddr_in *)sa)->sin_port;
 }
 
-/* Answers a connect request. Nothing is known of the sender yet, so the reply is no longer than the
- * request (U1). A banned address gets an id too, because somebody else may have forged the address
- * to lock out its owner. */
+/* Answers a connect request. The sender may be forged, so the reply is no longer than the request
+ * (U1). A banned address gets an id too, because somebody else may have forged the address to lock
+ * out its owner. */
 static void connect_to(struct batch *b, struct turn *t, uint8_t *out)
 {
     b->counts.actions[ACTION_CONNECT]++;

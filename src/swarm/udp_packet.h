@@ -34,8 +34,8 @@ struct udp_request {
 };
 
 /* Reads a packet. ERR_PARSE: the packet must be dropped without an answer, because it is too short,
- * has an unknown action, or is a connect without the protocol's number. An option of BEP 41 that is
- * cut off ends the options. */
+ * has an unknown action, or is a connect without the protocol's number. If an option of BEP 41 is
+ * cut off, it and the options behind it are ignored. */
 int udp_read(struct udp_request *out, const uint8_t *p, size_t len) MUST_CHECK;
 
 /* These write a reply to `out`, which has room for it, and return the length of the reply. */

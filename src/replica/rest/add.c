@@ -89,8 +89,9 @@ static int adding_read_to_bucket(struct adding *x, struct err *err)
     return 0;
 }
 
-/* A bucket with a name of one letter, which some services allow, would have keys in Redis that
- * belong to other things (docs/replication.md, "Keys"). A shard is replicated with its bucket. */
+/* Some services allow bucket names of one letter. The keys of such a bucket in the store would look
+ * like keys of something else (docs/replication.md, "Keys"), so it is refused. A shard is refused
+ * too, because it is replicated with the bucket that it is a part of. */
 static int adding_check_name(struct str bucket, struct err *err)
 {
     if (bucket_name_is_part(bucket))
@@ -258,8 +259,9 @@ static int adding_check_owner(const struct adding *x, struct str bucket, struct 
                    STR_ARG(bucket), STR_ARG(s->name), STR_ARG(x->user.name));
 }
 
-/* Checks that the owner's requests reach the source. They may not reach it: a bucket of the same
- * name that the owner has on a local storage comes before the policy (docs/forward.md, rule 2). */
+/* Checks that the owner's requests reach the source. They would not reach it if the owner had a
+ * bucket of the same name on a local storage, because requests go to that bucket, whatever the
+ * policy says (docs/forward.md, rule 2). */
 static int adding_check_present(struct adding *x, struct err *err)
 {
     const struct replication_id *id = &x->n.id;
@@ -282,8 +284,8 @@ static int adding_check_present(struct adding *x, struct err *err)
     return code;
 }
 
-/* Checks that no policy leads another user to the destination, because the destination becomes a
- * copy. */
+/* Checks that no policy leads another user's requests to the destination, which becomes a copy that
+ * no client may use. */
 static int adding_check_others(struct adding *x, struct err *err)
 {
     const struct replication_id *id = &x->n.id;

@@ -20,8 +20,8 @@ enum side side_of(const struct vector *v, struct str route, struct str other);
 struct side_list {
     struct bucket *sides[SIDES]; /* indexed by enum side; borrowed */
     struct str storages[SIDES];  /* names of the storages */
-    /* True: keys without a version vector are listed from the route's side alone. False: they are
-     * also listed from the other side, if the route's side does not have them. */
+    /* About keys without a version vector. True: they are listed from the route's side alone.
+     * False: a key that the route's side does not have is listed from the other side. */
     bool route_only;
     struct store *app; /* the database that has the version vectors */
     struct str bucket;

@@ -139,7 +139,9 @@ static int sides_look(struct sides *s, struct arena *a, const struct side_pair *
     enum side object = side_in(p, &vectors[1]);
     *out = (struct known){side_in(p, &vectors[0]), side_in(p, &vectors[2])};
     if (is_of_object(ask->thing) && (object == SIDE_OTHER || out->thing == SIDE_EITHER))
-        /* Tags and ACL are never newer on another side than the object is (V5). */
+        /* If the other side has the newer object, it also has the newer tags and ACL, because a put
+         * of an object changes them too (V5). Without a vector of their own they are where the
+         * object is. */
         out->thing = object;
     return 0;
 }
@@ -161,8 +163,8 @@ static int side_holds(struct arena *a, struct storage *s, const struct side_pair
     *has = code == 0 || (code == ERR_NOT_FOUND && got.info.is_marker);
     if (code == ERR_NOT_FOUND || code == ERR_NO_BUCKET)
         return 0;
-    /* The user may not see the object, so the object exists. The storage will refuse the request
-     * itself. */
+    /* The storage does not let the user see the object, so the object may exist. The storage will
+     * refuse the request itself. */
     *has |= code == ERR_DENIED;
     return code == 0 || code == ERR_DENIED ? 0 : sides_unavailable(err);
 }
@@ -422,8 +424,9 @@ static int is_remembered(struct sides *s, struct arena *a, const struct side_pai
 }
 
 /* Chooses the storage of an upload. Uploads that were begun during the switch are in the set `s:up`
- * until it expires. For any other upload the old storage is asked. An upload that the old storage
- * does not have may have been finished where uploads go now. */
+ * until it expires. For any other upload the old storage is asked. If the old storage does not have
+ * the upload, the request goes to the storage where uploads are begun now, which may have finished
+ * it. */
 static int sides_upload(void *ctx, struct arena *a, const struct side_pair *p,
                         const struct side_ask *ask, struct str id, struct side_choice *out,
                         struct err *err)

@@ -10,7 +10,7 @@
 
 enum {
     POLL_S = 2,
-    /* Longest time in seconds after which a switch whose time has not come looks again. */
+    /* Most seconds until the task of a switch whose time has not come runs again. */
     POLL_MAX_S = 30,
 };
 
@@ -168,18 +168,19 @@ static int check_uploads(struct switch_run *x, struct err *err)
                    STR_ARG(open.uploads[0].key), time);
 }
 
-/* Returns whether the copy was begun again after the switch was planned, because the machine
- * crashed meanwhile (R6), and is not done. The switch must wait for that copy. */
+/* Returns whether the switch must wait for a copy that was begun again after the switch was
+ * planned, because the machine crashed meanwhile (R6), and that is not done. */
 static bool is_copied_anew(const struct switch_run *x)
 {
     return x->status.resynced_ms >= x->s.created_ms && !replication_init_done(&x->status);
 }
 
 /* Begins a switch without downtime when all earlier writes are recorded. Since the switch was
- * announced, gateways record a write before they answer it. An earlier write may have an intent
- * only, because its gateway was killed between the answer and the record. Until that intent comes
- * due, reads by the version vectors would miss the write (S4). Such a gateway sent its last word
- * GATEWAY_LIFE_S ago at most. */
+ * announced, gateways record a write before they answer it. But a gateway that was killed may have
+ * answered an earlier write without recording it. Such a write has only an intent. Until the intent
+ * comes due, reads by the version vectors would miss the write, so the switch waits for it (S4). A
+ * gateway that did not know of the switch stopped writing at most GATEWAY_LIFE_S after the switch
+ * was planned, so later intents do not count. */
 static int begin_live(struct switch_run *x, struct err *err)
 {
     struct storage *from = x->o->find(x->o->ctx, x->s.id.from);
@@ -247,8 +248,9 @@ static int switch_skip(struct switch_run *x, struct str why, struct err *err)
     return switch_moved(switch_step(x->o->replications, &x->s, SWITCH_SKIPPED, why, err));
 }
 
-/* Checks, before the bucket is blocked, that none of its intents can be lost any more (R6). If
- * intents were lost, the bucket's copy must have begun again. ERR_AGAIN: the switch must wait. */
+/* Checks, before the bucket is blocked, that a crash of the machine can lose none of its intents
+ * (R6). If a crash has lost intents before, the bucket's copy must have begun again. ERR_AGAIN: the
+ * switch must wait. */
 static int check_marks(struct switch_run *x, struct err *err)
 {
     struct storage *from = x->o->find(x->o->ctx, x->s.id.from);

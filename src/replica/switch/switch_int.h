@@ -27,8 +27,9 @@ int switch_settled(struct switch_run *x, struct err *err) MUST_CHECK;
 int switch_uploads_left(struct switch_run *x, struct upload_list *out, struct err *err) MUST_CHECK;
 /* Does the last step, which marks the switch as done. */
 int switch_finish(struct switch_run *x, struct err *err) MUST_CHECK;
-/* Turns the result of a transition (coord/switch.h) into the result of a step. A transition that is
- * no longer legal gives ERR_AGAIN, so that a later run looks again. */
+/* Turns the result of a transition (coord/switch.h) into the result of a step. If the switch's
+ * state no longer allows the transition, the result is ERR_AGAIN, so that a later run decides
+ * anew. */
 int switch_moved(int code);
 
 /* --- switch_check.c --- */

@@ -1,6 +1,6 @@
-/* All taps together. This file keeps track of which buckets are replicated, and of the epoch of the
- * policies that this process has reached. The codes E3, E4, R6 and S3 are those of
- * docs/replication.md. */
+/* This file keeps track of which buckets are replicated, and of the epoch of the policies that this
+ * process has reached. It also starts and stops the taps of the local storages. The codes E3, E4,
+ * R6 and S3 are those of docs/replication.md. */
 #include "replica/tap/tap.h"
 #include "base/clock.h"
 #include "coord/gateways.h"
@@ -84,12 +84,12 @@ static void bits_set_policy(uint64_t *words, const struct replication *r)
         bits_set(words, filter_bit(id->from, id->user, USER_SEED));
     else if (!r->archived || r->switching)
         bits_set(words, filter_bit(id->from, id->bucket, 0));
-    if (r->switching || r->blocked) /* changes of the destination are captured too (S3) */
+    if (r->switching || r->blocked) /* clients may change the destination too (S3) */
         bits_set(words, filter_bit(id->to, id->to_bucket.len ? id->to_bucket : id->bucket, 0));
 }
 
-/* Sets the filter by the policies. Bits are set before `any` becomes true, so a reader of both
- * misses no bucket that must be captured. */
+/* Sets the filter by the policies. The bits are set before `any` becomes true, so a reader that
+ * finds `any` true also finds the bits. */
 static void filter_set(struct taps *t, const struct replication_view *view)
 {
     const struct replication *const *all;
@@ -162,15 +162,15 @@ static int settle_all(struct taps *t, struct err *err)
 
 /* --- the keeper --- */
 
-/* Brings the filter up to date with the policies. A new storage is tapped before a policy that
- * names it as a source can take effect. */
+/* Brings the filter up to date with the policies. A new storage gets its tap first, before a policy
+ * can name the storage as a source. */
 static int keep_filter(struct taps *t, struct err *err)
 {
     struct replication_view *view = NULL;
     struct err away = {0};
 
     if (replications_view(t->o.replications, &view, &away) < 0)
-        return 0; /* until there is a view, every bucket is captured */
+        return 0; /* no policies were read yet, so every bucket is captured */
     int code = tap_new_storages(t, err);
     int64_t epoch = replication_view_epoch(view);
     if (code == 0 && epoch != t->applied) {
@@ -185,8 +185,8 @@ static int keep_filter(struct taps *t, struct err *err)
     return code;
 }
 
-/* Returns whether all rows are recorded that were committed before the writes of the phase before
- * the present one had ended (keep_epoch() says what a phase is). */
+/* Returns whether each tap has recorded its rows up to tap.goal. These are the rows that were
+ * committed before the last write of the previous phase ended (see keep_epoch()). */
 static bool is_recorded(struct taps *t)
 {
     for (size_t i = 0; i < atomic_load(&t->tap_count); i++) {
@@ -200,9 +200,9 @@ static bool is_recorded(struct taps *t)
     return true;
 }
 
-/* Removes the marks of buckets that have a switch. Returns false when some marks are left. A switch
- * begins when its epoch is reached; by then the intents of its bucket must be tasks, and not
- * entries of the journal (R6). */
+/* Removes the marks of buckets that have a switch. Returns false when some of these marks are left.
+ * An epoch is reached only when none is left: a switch begins at its epoch, and from then on the
+ * intents of its bucket must be tasks, and not entries of the journal (R6). */
 static bool are_marks_clear(struct taps *t)
 {
     struct err err = {0};
@@ -215,7 +215,7 @@ static bool are_marks_clear(struct taps *t)
 
 /* Moves to the next epoch. Writes to remote storages are counted by the *phase* in which they
  * began. After the filter and the routes have changed, a new phase begins. When all writes of the
- * phase before have ended, every write that is under way began with the new filter and routes. */
+ * previous phase have ended, every write that is under way began with the new filter and routes. */
 static void keep_epoch(struct taps *t)
 {
     unsigned phase = atomic_load(&t->phase);
@@ -237,9 +237,9 @@ static void keep_epoch(struct taps *t)
 }
 
 /* Tells other processes up to which time this process has recorded its changes, so that they can
- * say whether a replication is in sync. Each round reads the store's time, and then the highest row
- * of each storage. When these rows are recorded, the next round says that everything before that
- * time is recorded. */
+ * say whether a replication is in sync. Each round reads the store's time, and then the number of
+ * the highest row of each storage. When all of these rows are recorded, a later round reports that
+ * everything before that time is recorded. */
 static void keep_settled(struct taps *t)
 {
     struct str names[ROUTES_STORAGES_MAX];
@@ -261,16 +261,15 @@ static void keep_settled(struct taps *t)
     if (t->settling_ms == 0)
         count = 0;
     if (gateways_settle(t->o.config, names, count, t->settling_ms, &now_ms, &err) < 0)
-        return; /* meanwhile other processes count these storages as behind */
+        return; /* until the next round other processes count these storages as behind */
     t->settling_ms = now_ms;
     for (size_t i = 0; i < all; i++)
         t->taps[i]->settling = atomic_load(&t->taps[i]->told);
 }
 
-/* Does a round of the keeper. The round queues the tasks of the intents that leave_intent() made,
- * for changes whose lease was over before they ended. It also brings the filter up to date with the
- * policies. Both must be done before a new lease begins (E3, E4), so the lease's thread may be
- * waiting for the round. */
+/* Does a round of the keeper. The round queues the intents that leave_intent() made for changes
+ * that ended after the lease. It also brings the filter up to date with the policies. Both must be
+ * done before a new lease begins (E3, E4), so the lease's thread may be waiting for the round. */
 static void keep_round(struct taps *t)
 {
     struct err err = {0}, other = {0};

@@ -1,5 +1,6 @@
-/* Turns a set of changed things into the changes that the store records, each with the type of its
- * task. Also gives new buckets their replications. The code V5 is that of docs/replication.md. */
+/* Turns a set of changed things (an object, its tags, its ACL, a bucket) into the changes that the
+ * store records, each with the type of its task. Also gives new buckets their replications. The
+ * code V5 is that of docs/replication.md. */
 #include "object/overlay.h"
 #include "replica/tap/tap_int.h"
 
@@ -66,9 +67,9 @@ int taps_record_removal(struct taps *t, const struct storage *s, struct str buck
 
 /* --- new buckets --- */
 
-/* Checks that no other user has a bucket of this name at the destination, which the replication
- * would overwrite. If this process does not have the destination's storage, the task that copies
- * makes this check. */
+/* Checks that no other user has a bucket of this name at the destination, because the replication
+ * would overwrite it. If this process does not have the destination's storage, the copy's task
+ * makes this check later. */
 static int new_bucket_check(struct taps *t, struct arena *a, const struct replication_id *id,
                             struct err *err)
 {

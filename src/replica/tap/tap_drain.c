@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 enum {
-    LINGER_MS = 20, /* wait for more rows, which then go into the same record */
+    LINGER_MS = 20, /* ms to wait for more rows, which then go into the same record */
     LOOK_MS = 1000,
     RETRY_FIRST_MS = 50,
     RETRY_MAX_MS = 1000,
@@ -73,8 +73,9 @@ int tap_wait(struct tap *tap, uint64_t number, uint64_t deadline_ns, struct err 
 
 /* --- recording --- */
 
-/* Gathers the changes of the rows whose buckets are replicated now; the filter may have been wrong.
- * The other rows need not be recorded: a replication that is made later lists the object (P3). */
+/* Gathers the changes of the rows whose buckets are replicated now. Other buckets may have rows
+ * because the filter sets bits without need. Their rows need not be recorded: if a replication of
+ * the bucket is made later, its listing finds the object (P3). */
 static int gather_rows(struct tap *tap, const struct tapped *rows, size_t count,
                        struct changes_out *out, struct err *err)
 {
@@ -98,8 +99,8 @@ static int gather_rows(struct tap *tap, const struct tapped *rows, size_t count,
     return code == 0 && arena_error(out->a) < 0 ? err_code(err, ERR_NO_MEMORY) : code;
 }
 
-/* Records the rows. *none is set to whether nothing was recorded, because no row's bucket is
- * replicated. */
+/* Records the rows. *none is set to true when there was nothing to record, because no row's bucket
+ * is replicated or the storage has lost its name. */
 static int record_rows(struct tap *tap, struct arena *a, const struct tapped *rows, size_t count,
                        bool *none, struct err *err)
 {
@@ -166,8 +167,9 @@ static void set_batch(struct tap *tap, int code, size_t count)
 }
 
 /* Deletes rows that were recorded, up to tap->recorded. A delete costs as much as writing the row
- * did, so under load many rows are kept and deleted together later. `none` true: the store does not
- * know that these rows are done, so they must be deleted now. */
+ * did, so under load many rows are kept and deleted together later. `none` true: nothing was
+ * recorded for these rows, so the store does not have their numbers, and they must be deleted
+ * now. */
 static void drop_rows(struct tap *tap, const struct tapped *rows, size_t count, bool none)
 {
     bool many = (tap->undropped || count >= DROP_MANY) && !none;
@@ -244,8 +246,8 @@ static void tap_sleep(struct tap *tap, uint64_t ms)
 
     mutex_lock(&tap->lock);
     atomic_store(&tap->asleep,
-                 /* set before `told` is read; tap_committed() raises `told` before it reads
-                  * `asleep`, so one of the two sees what the other has stored */
+                 /* set before `told` is read, while tap_committed() raises `told` before it reads
+                  * `asleep`: so one of the two threads sees the other's change */
                  true);
     if (!tap->stop && atomic_load(&tap->told) <= tap->recorded)
         cond_wait_until(&tap->wake, &tap->lock, deadline);
@@ -253,7 +255,8 @@ static void tap_sleep(struct tap *tap, uint64_t ms)
     mutex_unlock(&tap->lock);
 }
 
-/* Waits a moment for rows of other writers, unless a caller waits for a record. */
+/* Waits a moment for rows of other writers, so that one record has more rows. Does not wait while a
+ * caller waits for its row to be recorded. */
 static void tap_linger(struct tap *tap)
 {
     uint64_t deadline = clock_mono_ns() + LINGER_MS * NS_PER_MS;

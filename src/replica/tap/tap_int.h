@@ -4,9 +4,9 @@
  * The *keeper* is the thread that follows the policies, postpones open intents and removes marks.
  * The *recorder* is the thread that records requests to remote storages that have ended. To
  * *announce* an intent is to queue its task; one thread at a time has the role of the *announcer*
- * (taps.announcing). Each write to a remote storage begins in a *phase*, and leaves it when it is
- * recorded, so that keep_epoch() knows when all writes with older policies have ended. A *mark*
- * says on disk that a bucket may have entries in the journal (tap_marks.c). */
+ * (taps.announcing). Each write to a remote storage counts in the *phase* in which it began, until
+ * it is recorded, so that keep_epoch() knows when all writes with older policies have ended. A
+ * *mark* says on disk that a bucket may have entries in the journal (tap_marks.c). */
 #ifndef REPLICA_TAP_TAP_INT_H
 #define REPLICA_TAP_TAP_INT_H
 
@@ -27,9 +27,10 @@ enum {
     TAP_BATCH = QUEUE_BATCH_MAX / TAP_PER_CHANGE, /* most rows that are recorded at once */
 };
 
-/* A set of the buckets and users that have replications, with their storages. Each has a bit,
- * chosen by a hash; if the bit is not set, there surely is no replication. An update never clears a
- * bit that stays set, not even for a moment, so readers need no lock. */
+/* Which buckets and users have replications. Each pair of a storage and a bucket or user has a bit,
+ * chosen by a hash. If the bit is not set, there surely is no replication. An update changes only
+ * bits whose value differs, so a bit that stays set is never cleared for a moment, and readers need
+ * no lock. */
 struct filter {
     _Atomic(bool) any; /* false: no bit is set */
     _Atomic(uint64_t) words[FILTER_BITS / 64];
@@ -46,7 +47,7 @@ struct tap {
     struct thread thread;
     struct mutex lock; /* class "replica.tap" */
     struct cond wake, moved;
-    _Atomic(uint64_t) told;  /* highest number of a row that was committed */
+    _Atomic(uint64_t) told;  /* number of the last row that was committed */
     _Atomic(bool) asleep;    /* the tap's thread waits for `wake` */
     _Atomic(bool) ready;     /* the last attempt to record succeeded */
     _Atomic(int) name;       /* enum name_state */
@@ -79,14 +80,14 @@ struct intent {
     /* Set by intent_read(): the task is the intent's second task, which records the change once
      * more later (R4). */
     bool again;
-    bool shared; /* several requests share the intent; each has one of its keys */
+    bool shared; /* several requests share the intent; each of them changes one of its keys */
     /* The next two members are for a shared intent; taps.lock guards them. */
-    bool left;      /* the intent's task stays, because one outcome is not known */
+    bool left;      /* the intent's task stays, because the outcome of one request is not known */
     size_t members; /* number of the intent's requests that are not recorded yet */
 };
 
-/* A request to a remote storage that is handed to the recorder when the request has ended. Its
- * intent is shared, or is an entry of the journal. */
+/* A request to a remote storage that has ended and is handed to the recorder. Its intent is shared,
+ * or is an entry of the journal. */
 struct ended {
     struct list node;
     struct intent *in; /* the shared intent; NULL: the intent is in the journal */
@@ -119,8 +120,8 @@ struct taps {
     struct tap *taps[ROUTES_STORAGES_MAX];
     struct mutex lock; /* class "replica.intents" */
     struct list open;  /* list of struct intent: open intents, which the keeper postpones */
-    /* List of struct intent: intents that ended without a lease and are yet to be announced
-     * (E4). */
+    /* List of struct intent: intents of changes that ended after the lease. They are yet to be
+     * announced (E4). */
     struct list astray;
     size_t astray_count;
     struct list joining;   /* list of struct joining: requests that wait for a shared intent */
@@ -140,7 +141,8 @@ struct taps {
     struct thread recorder;
     struct list held_locks; /* list of struct shared_lock (tap_lock.c) */
     struct cond lock_moved;
-    /* Number of the keeper's rounds that the lease asked for (E3), and of those that have ended. */
+    /* Number of the keeper's rounds that the lease asked for (E3), and number of these rounds that
+     * have ended. */
     uint64_t rounds_asked, rounds_done;
     int round_code; /* result of the last round */
     struct err round_err;
@@ -160,14 +162,14 @@ struct taps {
 
 /* --- tap.c --- */
 
-/* A change that the filter is asked about. */
+/* A change, for the question whether a policy may ask for it (filter_has()). */
 struct filtered {
     struct str storage, bucket;
     struct str user;  /* owner of a bucket that is made */
     unsigned changes; /* a set of enum thing_kind */
 };
-/* Returns whether a policy may ask for the change. Policies of users count for new buckets. False:
- * certainly no policy asks for it. */
+/* Returns whether a policy may ask that the change be replicated. For a new bucket the policies of
+ * its owner count too. False: certainly no policy asks for that. */
 bool filter_has(const struct filter *f, const struct filtered *what);
 int taps_record(struct taps *t, const struct record *rec, struct err *err) MUST_CHECK;
 /* Returns the tap of a local storage; NULL: the storage has no tap. */
@@ -199,8 +201,8 @@ int tap_wait(struct tap *tap, uint64_t number, uint64_t deadline_ns, struct err 
 
 /* --- tap_lock.c --- */
 
-/* Takes the locks of the keys at the storage (S10). Other changes of this process share these
- * locks. ERR_BUSY: a worker of another process holds one of them for too long. */
+/* Takes the locks of the keys at the storage (S10). Several changes of this process share one lock
+ * of a key. ERR_BUSY: a worker has held one of the locks for too long. */
 int tap_locks_take(struct taps *t, const struct intended *i, void **out,
                    struct err *err) MUST_CHECK;
 void tap_locks_release(struct taps *t, void *locks); /* NULL is fine */
@@ -225,7 +227,7 @@ void intent_keep(struct taps *t, struct intent *in);
 void intent_let_go(struct taps *t, struct intent *in);
 unsigned phase_enter(struct taps *t);
 void phase_leave(struct taps *t, unsigned phase);
-/* Returns the most bytes that the key can take in a payload. */
+/* Returns an upper bound of the bytes that the key takes in a payload. */
 size_t intent_key_len(struct str key);
 /* Most bytes of the payload of one intent. Further keys go into another intent. */
 enum { INTENT_PAYLOAD_MAX = TASK_PAYLOAD_MAX / 2 };
@@ -289,8 +291,8 @@ int intents_each(struct queue *q, intent_fn *fn, void *ctx, struct err *err) MUS
  * same time share the intent. */
 int shared_begin(struct taps *t, const struct intended *i, struct capture *out,
                  struct err *err) MUST_CHECK;
-/* Ends a request whose intent is shared or is in the journal, by handing it to the recorder. The
- * recorder leaves the request's phase once the request is recorded. */
+/* Ends a request whose intent is shared or is in the journal, by handing the request to the
+ * recorder. The request counts in its phase until the recorder has recorded it. */
 void shared_end(struct taps *t, const struct capture *c, enum outcome outcome);
 
 /* --- tap_note.c --- */
@@ -316,7 +318,7 @@ void note_end(struct taps *t, const struct ended *n, bool safe);
  * after this call, so during a switch the call waits until the change is recorded. */
 void recorder_take(struct taps *t, struct ended *e, bool answers);
 int recorder_start(struct taps *t, struct err *err) MUST_CHECK;
-void recorder_stop(struct taps *t); /* first records the requests that it was given */
+void recorder_stop(struct taps *t); /* the requests that were handed over are recorded first */
 /* Waits until the recorder has tried to record everything that was handed over before the call. */
 int recorder_wait(struct taps *t, uint64_t deadline_ns, struct err *err) MUST_CHECK;
 

@@ -1,7 +1,6 @@
-/* Changes of remote storages are announced by an intent before they are made. tap.h says why there
- * are three kinds of intents. This file chooses between them, and has the first kind: a task that
- * records the changes when the request itself has not. The codes E4, R1, R4, R5, S1 and S5 are
- * those of docs/replication.md. */
+/* Intents of changes at remote storages. tap.h says why there are three kinds. This file chooses
+ * between them, and implements the first kind: a task that records the changes if the request has
+ * not done so. The codes E4, R1, R4, R5, S1 and S5 are those of docs/replication.md. */
 #include "base/ids.h"
 #include "base/json.h"
 #include "base/vec.h"
@@ -118,8 +117,9 @@ static int intent_record(struct taps *t, struct intent *in, bool happened, bool 
 
 /* --- writes that are under way --- */
 
-/* Counts a write as under way, and returns the phase in which it begins. That phase is still the
- * present phase after the write was counted, so keep_epoch() waits for the write. */
+/* Counts a write as under way, and returns the phase in which it begins. If the phase changes
+ * meanwhile, the write is counted again in the new phase; otherwise keep_epoch() might not wait for
+ * the write. */
 unsigned phase_enter(struct taps *t)
 {
     for (;;) {
@@ -220,7 +220,7 @@ void intent_let_go(struct taps *t, struct intent *in)
     mutex_unlock(&t->lock);
 }
 
-/* The facts that the policies give about a change. */
+/* What the policies say about the bucket of a change. */
 struct concerned {
     bool replicated, switching;
     bool has_switch;  /* the changed bucket has a switch that is not done */
@@ -290,8 +290,9 @@ static bool can_share(const struct concerned *c, const struct intended *i)
     return !c->switching && i->key_count == 1 && !(i->changes & ~(unsigned)THINGS_OF_OBJECT);
 }
 
-/* Begins a change of a bucket in a switch without downtime. `now` is the storage that the route
- * leads to. A change that an older route sent elsewhere is refused. */
+/* Begins a change of a bucket in a switch without downtime. `now` is the storage to which the route
+ * leads now. If the change is for another storage, because the route has changed since the request
+ * came, it is refused. */
 static int begin_switching(struct taps *t, const struct intended *i, const struct storage *now,
                            struct capture *out, struct err *err)
 {
@@ -401,10 +402,10 @@ static void tell_astray(struct taps *t, const struct intent *in, const char *why
               log_s("storage", in->storage), log_z("error", why));
 }
 
-/* Gives a change its intent after the request has ended (E4). No policy asked for an intent when
- * the request began, but the lease has ended, and other processes may have added such a policy
- * since. The outcome counts as not known. The store probably cannot be reached now, so the keeper
- * announces the intent later. */
+/* Gives a change an intent after its request has ended (E4). The request began without an intent,
+ * because its bucket was not replicated. But the lease has ended since, so another process may have
+ * made a replication without this process. The outcome counts as not known. The store probably
+ * cannot be reached now, so the keeper announces the intent later. */
 static void leave_intent(struct taps *t, const struct intended *i)
 {
     size_t at = 0;
@@ -531,7 +532,7 @@ void intents_postpone(struct taps *t)
 /* --- the handler of an intent's task --- */
 
 /* Queues the intent's second task, which records the change once more later. The storage may still
- * be working on the request, because it broke off or because the weir that had sent the request
+ * be working on the request: the connection broke, or the process that had sent the request
  * died. */
 static int intent_look_again(struct taps *t, const struct intent *in, struct str id,
                              struct err *err)

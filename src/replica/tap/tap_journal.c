@@ -1,9 +1,10 @@
 /* The file of the journal, which holds intents (replica/tap/tap_journal.h).
  *
- * A word for each slot says whether the slot is used. The word is set after the rest of the entry
- * was written, and cleared first. The kernel keeps, in order, all that a process wrote to memory
- * until it was killed, so an entry is there whole or not at all. After a crash of the machine any
- * page may be old or new; but then the head names another boot, and the entries are ignored. */
+ * Each slot has a state, which says whether the slot is used. The state is set after the entry was
+ * written, and is cleared first when the entry is removed. The kernel keeps, in order, all that a
+ * process wrote to memory until it was killed, so an entry is there whole or not at all. After a
+ * crash of the machine any page of the file may be old or new. Then the boot id in the head differs
+ * from the machine's, and the entries are ignored. */
 #include "replica/tap/tap_journal.h"
 #include "os/pages.h"
 #include "os/thread.h"

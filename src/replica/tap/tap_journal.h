@@ -15,9 +15,9 @@ struct journal_entry {
 };
 
 /* Opens the journal's file. *kept is set to whether the file was made since the last start of the
- * machine (`boot`) and holds the entries of the last process. If not, the file is empty now, and
- * gets a head only by journal_begin(). Before that call the caller handles the loss of the
- * entries. */
+ * machine (`boot`) and holds the entries of the last process. If not, entries were lost, and the
+ * file is now empty and without a head. The caller then handles the loss, and calls
+ * journal_begin(), which writes the head. */
 int journal_open(struct journal **out, const char *path, struct str boot, bool *kept,
                  struct err *err) MUST_CHECK;
 /* Writes the head. Called before the first entry is added. */

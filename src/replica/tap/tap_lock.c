@@ -43,7 +43,7 @@ static struct shared_lock *shared_lock_add(struct taps *t, struct str key)
     return s;
 }
 
-/* Joins the lock of this key that this process has or is taking. If there is no such lock, *ours is
+/* Joins the lock of this key if this process holds that lock or is taking it. Otherwise *ours is
  * set to true, and *out to a new lock that the caller must take. Returns false when the wait for
  * another thread took too long. */
 static bool shared_lock_join(struct taps *t, struct str key, uint64_t deadline,

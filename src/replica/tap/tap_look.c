@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 enum {
-    PAGE = 4096, /* more than the usual number of intents, so that one call reads all of them */
+    PAGE = 4096, /* intents in a page: more than usual, so that one call reads all of them */
     WALKS = 10,
 };
 
@@ -28,9 +28,9 @@ static int walk_one(struct walk *w, const struct task_info *t, struct err *err)
     return code == ERR_INVALID ? 0 : code; /* a bad intent is reported by its handler */
 }
 
-/* Reads one page of intents. Pages overlap by one intent. ERR_AGAIN: the first intent of the page
- * is not the last one of the previous page. Some intents have left the queue meanwhile, so other
- * intents may have been skipped. */
+/* Reads one page of intents. Pages overlap by one intent. ERR_AGAIN: the page does not begin with
+ * the last intent of the previous page. So some intents have left the queue meanwhile, and others
+ * may have been skipped. */
 static int walk_page(struct walk *w, struct queue_page *page, size_t *count, struct err *err)
 {
     struct arena a = ARENA_INIT(0);
@@ -67,8 +67,8 @@ static int walk_state(struct walk *w, enum task_state state, struct err *err)
                              : code;
 }
 
-/* Looks at the states of tasks in the order in which intents pass through them, so that no intent
- * is missed. */
+/* Reads the tasks of one state after the other, in the order in which an intent's task passes
+ * through the states, so that no intent is missed. */
 int intents_each(struct queue *q, intent_fn *fn, void *ctx, struct err *err)
 {
     static const enum task_state states[] = {TASK_SCHEDULED, TASK_PENDING, TASK_ACTIVE,

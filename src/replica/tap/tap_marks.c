@@ -1,15 +1,16 @@
 /* Marks of buckets that have intents in the journal (docs/replication.md, R6). They work like the
  * write bitmap of a RAID.
  *
- * The journal's pages, and the tail of the log with the last records, are in the kernel's memory. A
- * kill of weir does not lose them; a crash of the machine does, and with them the intents of puts
- * that happened. So a bucket is marked by a durable step before its first entry, with the id of the
- * machine's start (boot). A start that finds a mark of another boot copies the bucket again.
+ * The journal's pages, and the end of the store's log with the last records, may be only in the
+ * kernel's memory. A kill of weir does not lose them. A crash of the machine does, and so it loses
+ * intents of puts that the storage has done. So before its first entry a bucket is marked, by a
+ * durable step, with the id of the machine's start (the *boot id*). A start that finds a mark with
+ * another boot id copies the bucket again.
  *
- * A mark is removed some time after the last entry. Every entry holds the mark until its change was
- * recorded, and a held mark is not removed. So in the log the removal comes after the records. Only
- * the thread that has the role of the announcer (tap_int.h) adds and removes marks. A mark that is
- * being removed cannot be held; requests wait until it is gone. */
+ * A mark is removed some time after the last entry. Every entry holds its bucket's mark until the
+ * change is recorded, and a held mark is not removed. So in the store's log the removal comes after
+ * the records. Only the thread that has the role of the announcer (tap_int.h) adds and removes
+ * marks. A mark that is being removed cannot be held; requests wait until it is removed. */
 #include "base/clock.h"
 #include "replica/first.h"
 #include "replica/tap/tap_int.h"
@@ -26,7 +27,8 @@ enum {
 struct mark {
     struct arena a;
     struct str field, storage, bucket; /* in the arena */
-    bool suspect, told;                /* only the announcer uses these two */
+    /* `told`: the failure to copy the bucket was logged; only the announcer uses these two. */
+    bool suspect, told;
     /* When the mark was last used. taps.lock guards this member and the two below. */
     uint64_t used_ns;
     size_t held;
@@ -114,7 +116,8 @@ static struct mark *mark_hold(struct taps *t, struct str field)
     return m;
 }
 
-/* Writes a mark that does not exist, or whose removal was begun. Called by the announcer. */
+/* Writes a mark that does not exist yet, or whose removal has begun and may have failed. Called by
+ * the announcer. */
 static int mark_again(struct taps *t, struct str storage, struct str bucket, struct str field,
                       struct err *err)
 {
@@ -180,8 +183,8 @@ static bool mark_begin_removal(struct taps *t, struct mark *m)
     return is;
 }
 
-/* Removes marks from the store. After a failure they still count as being removed, because it is
- * not known whether the store has them. */
+/* Removes marks from the store. After a failure the marks still count as being removed, because it
+ * is not known whether the store still has them. */
 static int marks_remove(struct taps *t, struct mark **some, size_t count, struct err *err)
 {
     struct arena a = ARENA_INIT(64 * KIB);
@@ -228,7 +231,8 @@ static size_t marks_choose(struct taps *t, struct choice *c, struct mark **out)
 }
 
 /* Removes the marks that `fn` chooses, in several steps. ERR_BUSY: some of them are held. Between
- * two steps, requests that wait for the role of the announcer get it. */
+ * two steps another thread may take the role of the announcer, so that requests do not wait
+ * long. */
 static int marks_clear(struct taps *t, bool (*fn)(const struct mark *m, void *ctx), void *ctx,
                        struct err *err)
 {
@@ -254,7 +258,8 @@ static bool mark_is_idle(const struct mark *m, void *ctx)
     return clock_mono_ns() - m->used_ns >= *(const uint64_t *)ctx;
 }
 
-/* Whether a replication of the bucket from that storage has a switch that is not done. */
+/* Returns whether the mark's bucket, as a source or as a side of a switch, has a switch that is not
+ * done. */
 static bool mark_has_switch(const struct mark *m, void *ctx)
 {
     const struct replication_view *view = ctx;
@@ -285,8 +290,8 @@ int marks_clear_switched(struct taps *t, struct err *err)
 
 /* --- after a crash of the machine --- */
 
-/* Begins the copies of the bucket again. ERR_CONFLICT: a switch is in progress. This does not
- * happen, because a switch begins only when the bucket has no mark. */
+/* Begins the copies of the bucket again. ERR_CONFLICT, a switch is in progress, does not happen
+ * here, because a switch begins only when the bucket has no mark. */
 static int mark_copy_anew(struct taps *t, struct mark *m, const struct replication_view *view,
                           struct err *err)
 {

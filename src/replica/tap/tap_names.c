@@ -1,6 +1,6 @@
 /* Finds out whether the name of a local storage belongs to its folder (docs/replication.md, "Names
- * of folders"). Every weir of a store has a storage that is called `local`, and a replication means
- * one of these storages.
+ * of folders"). Each process that uses a store has a storage that is called `local`, and a
+ * replication means the `local` of one of them.
  *
  * A name that belongs to this folder is remembered, because nobody claims the name of a folder that
  * is in use. For every other name the store is asked each time. */
@@ -14,14 +14,13 @@
 
 enum { LOOK_MS = 1000, WHERE_MAX = PATH_MAX + 512 };
 
-/* Returns whether every name belongs to this process without a claim, because no other process uses
- * the store. */
+/* Returns whether names need no claim, because no other process uses the store. */
 static bool names_are_ours(const struct taps *t)
 {
     return t->o.boot.len || !t->o.config;
 }
 
-/* A local storage, and its tap. `tap` is NULL if the storage is so new that it has no tap. */
+/* A local storage and its tap. `tap` is NULL if the storage was just added and has no tap yet. */
 struct named {
     struct taps *t;
     struct storage *storage;

@@ -41,7 +41,7 @@ static void note_slot(void *ctx, int slot, const struct journal_entry *e)
 }
 
 /* Hands the entries of the last process to the recorder. The outcome of their requests is not
- * known, nor whether the storage still works on them (docs/replication.md, R4). The first epoch is
+ * known, and the storage may still be working on them (docs/replication.md, R4). The first epoch is
  * reached when these entries are recorded. */
 int notes_take_left(struct taps *t, struct err *err)
 {
@@ -51,7 +51,7 @@ int notes_take_left(struct taps *t, struct err *err)
 
     if (!t->journal)
         return 0;
-    /* Buckets whose entries may be lost are marked as suspect by now. */
+    /* By now every bucket whose entries may be lost has a mark that says "suspect". */
     journal_begin(t->journal, t->o.boot);
     journal_each(t->journal, note_slot, &left);
     for (size_t i = 0; i < left.all.len && code == 0; i++) {

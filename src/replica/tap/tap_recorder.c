@@ -1,10 +1,10 @@
 /* The recorder: the thread that records requests to remote storages that have ended.
  *
  * A request is recorded a moment after it was answered, together with other requests. Until then
- * its intent exists, and would be recorded in its place if weir died (docs/replication.md, R1 and
- * R4). The request leaves its phase when it is recorded, so reaching an epoch still means that
- * everything before is recorded. During a switch, when version vectors decide where reads go, the
- * answer waits for the record. */
+ * its intent exists. If weir died now, the next process would find the intent and record the change
+ * (docs/replication.md, R1 and R4). A request counts in its phase until it is recorded. So when an
+ * epoch is reached, all earlier changes are recorded. During a switch, when version vectors decide
+ * where reads go, the answer waits for the record. */
 #include "base/clock.h"
 #include "replica/tap/tap_int.h"
 
@@ -104,8 +104,8 @@ static int record_some(struct taps *t, struct ended **some, size_t count, struct
 {
     struct arena a = ARENA_INIT(0);
     struct str ids[RECORD_MAX];
-    /* The record need not be synced, because a crash that loses the record also loses the end of
-     * the intents. */
+    /* The record need not be synced. It also ends the intents, so a crash that loses the record
+     * brings the intents back. */
     struct record rec = {.intents = ids, .relaxed = true};
     struct changes_out out;
     int code = changes_out_init(&out, &a, err);
@@ -118,8 +118,8 @@ static int record_some(struct taps *t, struct ended **some, size_t count, struct
         size_t first = out.count;
         if (e->outcome != OUTCOME_REFUSED)
             changes_add(&out, w->changes, w->storage, w->bucket, w->key, 0);
-        /* A change whose outcome is not known must not outrank a later write to the other
-         * storage, so it is recorded as late (R4). */
+        /* A change whose outcome is not known must not get a higher number than a later write to
+         * the other storage, so it is recorded as late (R4). */
         for (size_t n = first; n < out.count; n++)
             out.items[n].late = e->outcome == OUTCOME_UNKNOWN;
         if (e->in && e->last && !e->in->left)
@@ -148,9 +148,9 @@ static bool pause_retry(struct taps *t)
     return go_on;
 }
 
-/* Records requests. If that fails, each change is left to its task, which records the change when
- * it comes due. If the store does not even accept tasks for entries of the journal, the recorder
- * tries again until the store does or weir stops. */
+/* Records requests. If that fails, the task of each intent records its change later. An entry of
+ * the journal has no task yet, so one is made. If the store refuses that task too, the recorder
+ * tries again until the store accepts it or weir stops. */
 static int record_surely(struct taps *t, struct ended **some, size_t count)
 {
     struct err err = {0};

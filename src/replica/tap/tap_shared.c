@@ -1,5 +1,5 @@
-/* Shared intents. To announce an intent is a durable step of the store, which takes time. So
- * requests that come while an intent is being announced share the next intent. */
+/* Shared intents. An intent is announced (its task is queued) by a durable step of the store, which
+ * takes time. So requests that come while an intent is being announced share the next intent. */
 #include "replica/tap/tap_int.h"
 
 #include <stdlib.h>

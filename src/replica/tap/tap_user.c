@@ -1,6 +1,6 @@
-/* Gives existing buckets the replications that a user's policy asks for. These are all buckets of
- * the user when the policy is new, or one bucket that was made again after its replication had
- * ended with the old bucket (docs/replication.md, P7). */
+/* Gives existing buckets the replications that a user's policy asks for. For a new policy these are
+ * all buckets of the user. It may also be one bucket that was deleted, which ended its replication,
+ * and then made again (docs/replication.md, P7). */
 #include "replica/first.h"
 #include "object/overlay.h"
 #include "replica/tap/tap_int.h"

@@ -1,4 +1,4 @@
-/* Counts changes that clients got an answer for and that are not recorded yet
+/* Counts changes that were answered to a client and are not recorded yet
  * (replica/tap/unrecorded.h). */
 #include "replica/tap/unrecorded.h"
 #include "base/clock.h"
@@ -67,8 +67,8 @@ static void count_noted(void *ctx, int slot, const struct journal_entry *e)
         one->count++;
 }
 
-/* Counts the changes that have an intent. The journal is counted first, because an entry that has
- * left the journal is recorded or has a task. */
+/* Counts the changes that have an intent. The journal is counted before the queue, because an entry
+ * that leaves the journal meanwhile may have become a task in the queue. */
 static int count_announced(struct unrecorded *u, struct err *err)
 {
     if (u->o.taps && u->o.taps->journal)
@@ -81,8 +81,8 @@ static int count_announced(struct unrecorded *u, struct err *err)
 /* --- changes of local storages --- */
 
 /* Waits, for some seconds at most, until the process that has the storage says that everything up
- * to `began_ms` is recorded. s->clear is set to whether that process has said so. If no process has
- * the storage, the number of its unrecorded rows is not known. */
+ * to `began_ms` is recorded. s->clear is set to whether that process has said so. If no running
+ * process has the storage, s->clear stays false. */
 static int await_other(struct unrecorded *u, struct unrecorded_storage *s, struct err *err)
 {
     struct store *config = u->o.config;

@@ -1,7 +1,7 @@
-/* Changes that clients got an answer for and that are not recorded yet. They are rows of local
- * storages that the tap's thread has not reached, and intents of remote storages. To tell how far a
- * replication is, the caller reads these changes first and the status afterwards. A change that is
- * recorded in between is then counted by the status, so no answered change is missed
+/* Changes that were answered to a client and are not recorded yet. They are outbox rows of local
+ * storages that the tap's thread has not reached, and intents of remote storages. A caller that
+ * reports how far a replication is reads these changes first and the status afterwards. A change
+ * that is recorded in between is then counted by the status, so no answered change is missed
  * (docs/replication.md, "Status"). */
 #ifndef REPLICA_TAP_UNRECORDED_H
 #define REPLICA_TAP_UNRECORDED_H

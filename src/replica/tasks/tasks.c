@@ -265,7 +265,7 @@ int job_end(struct job *j, int code, struct err *err)
         return ERR_INVALID;
     }
     if (code == ERR_INVALID &&
-        j->from) /* the payload is fine; the storage refused the copy, which may change */
+        j->from) /* the payload is valid; the storage refused the copy, and may accept it later */
         return ERR_PEER;
     return code;
 }

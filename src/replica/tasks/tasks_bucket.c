@@ -193,8 +193,8 @@ int task_bucket_acl(struct task_run *run, struct err *err)
 
 /* --- a bucket that was deleted --- */
 
-/* Makes the bucket's job a job for one of its objects, under the object's lock. object_leave()
- * undoes that. */
+/* Turns the job, which is for a bucket, into a job for one object of the bucket, and takes the
+ * object's lock. object_leave() turns it back. */
 static int object_enter(struct job *j, struct str name, struct lock **bucket, struct err *err)
 {
     *bucket = j->lock;
@@ -275,9 +275,9 @@ static int destination_abort_uploads(struct job *j, struct err *err)
     return code;
 }
 
-/* Removes all objects that the destination's bucket still holds. The source's bucket was empty when
- * it was deleted, and the tasks of its objects do nothing once it is deleted. This is done only if
- * the deletion was recorded. It is not enough that the source suddenly has no such bucket. */
+/* Removes all objects that the destination's bucket still has. Nothing else removes them: the tasks
+ * of objects do nothing once the source's bucket is deleted. They are removed only if the deletion
+ * of the bucket was recorded. It is not enough that the source suddenly has no such bucket. */
 static int empty_destination(struct job *j, struct err *err)
 {
     bool more = true;
@@ -312,8 +312,8 @@ static int remove_destination(struct job *j, bool recorded, struct err *err)
     return code == ERR_NO_BUCKET ? 0 : code;
 }
 
-/* Copies the present state of an object that the destination has, if a change of the object was
- * recorded that has not reached the destination. */
+/* Compares an object that the destination has with the source, if the object has a recorded change
+ * that did not reach the destination, and copies or removes it. */
 static int bring_left(struct job *j, struct str name, struct err *err)
 {
     struct job_things things = {.kinds = THINGS_OF_OBJECT};

@@ -1,6 +1,6 @@
-/* Runs checks and their fixes (docs/diff.md). Both walk through all buckets at once. A check keeps
- * the differences; a fix queues a task for each key and each location that differs from the
- * source. */
+/* Runs checks and their fixes (docs/diff.md). Both go through the keys of all compared buckets in
+ * parallel, in the order of the keys; this is called a *walk*. A check keeps the differences in its
+ * report. A fix queues a task for each key and each location that differs from the source. */
 #include "replica/tasks/tasks_int.h"
 
 #include "base/clock.h"
@@ -9,7 +9,7 @@
 #include "copy/compare.h"
 
 enum {
-    FIX_OPEN_MAX = 2000, /* a walk waits while more fixes than this are open */
+    FIX_OPEN_MAX = 2000, /* a fix's walk waits while it has more open tasks than this */
     FIX_WAIT_S = 2,
     SWITCH_WAIT_S = 10,
     REQUESTS = 4, /* number of requests to each side for one key that is fixed */
@@ -33,7 +33,7 @@ struct walk {
     uint64_t steps; /* number of steps that this task has done */
     /* When the task and its present step began, by clock_mono_ms(). */
     uint64_t began_ms, step_ms;
-    /* The members below were found since the last step. Their strings are in `a`. */
+    /* The members below are the results since the last step. Their strings are in `a`. */
     struct arena a;
     uint64_t differences;
     VEC(struct str) entries;
@@ -262,7 +262,7 @@ static int fix_difference(void *ctx, const struct difference *d, struct err *err
     return arena_error(&x->a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
 }
 
-/* Checks how many fixes of the walk are open. ERR_AGAIN: too many are open, so the walk waits. */
+/* Checks how many tasks of the fix are open. ERR_AGAIN: too many are open, so the walk waits. */
 static int check_open(struct walk *x, struct err *err)
 {
     struct check now;
@@ -463,9 +463,9 @@ static int check_switches(struct job *j, const struct check *c, struct err *err)
     return code;
 }
 
-/* Records the fix as a change, if the location is the source of a replication, because the tap did
- * not capture the fix. The change is recorded even if this run had nothing to fix, because an
- * earlier run may have died before the record. */
+/* Records the fix as a change if the location is the source of a replication: the fix is a worker's
+ * write, and the tap captures only changes by clients. The change is recorded even if this run had
+ * nothing to fix, because an earlier run may have died before the record. */
 static int record_change(struct job *j, struct err *err)
 {
     const struct replication *const *list;

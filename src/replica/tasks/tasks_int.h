@@ -23,7 +23,7 @@ enum {
 struct place_open {
     struct bucket *bucket; /* owned: a reference */
     bool versioned;        /* the bucket keeps versions now */
-    bool foreign;          /* the bucket belongs to another user, as far as the storage tells */
+    bool foreign;          /* the storage says that the bucket belongs to another user */
 };
 
 /* A bucket of a remote storage that is kept open for a while, because opening it costs requests. */
@@ -88,8 +88,8 @@ int job_watch(void *ctx, uint64_t bytes, struct err *err) MUST_CHECK;
 struct copy job_copy(struct job *j);
 struct copy_bucket job_copy_bucket(struct job *j);
 
-/* Some things (enum thing_kind) of one object or bucket. The lowest of `kinds` is the main thing;
- * the other things are copied with it. */
+/* Some things of one object or bucket: the object or bucket itself, its tags, its ACL (enum
+ * thing_kind). The lowest of `kinds` is the main thing; the other things are copied with it. */
 struct job_things {
     unsigned kinds;  /* a set of enum thing_kind */
     unsigned needed; /* the subset of `kinds` that the destination lacks (V4) */

@@ -13,7 +13,7 @@ enum {
 };
 _Static_assert((int)TOGETHER_MAX <= (int)PAYLOAD_OBJECTS_MAX, "a payload holds them");
 
-/* The part of the destination's listing for the names that a page of the source covers. */
+/* The destination's entries among the names that one page of the source's listing covers. */
 struct there {
     const struct list_entry *entries; /* sorted by name */
     size_t count, at;
@@ -166,8 +166,8 @@ static int list_side(const struct listing *l, struct bucket *b, struct arena *a,
     return (l->versions ? b->ops->list_versions : b->ops->list)(b, a, o, out, err);
 }
 
-/* Lists the destination into l->there. Except in a resync that list is only a hint, so it is no
- * failure if the destination cannot be listed. */
+/* Lists the destination into l->there. A resync needs this list. For any other copy it is only a
+ * hint, so it is no failure if the destination cannot be listed. */
 static int look_there(struct listing *l, const struct list_options *o, struct err *err)
 {
     struct list_result page = {0};
@@ -214,8 +214,8 @@ static int find_priority(struct listing *l, struct err *err)
     return code;
 }
 
-/* Adds a key or prefix that no task can name, because it is not UTF-8. The key or prefix gets a
- * task that fails and shows a percent-encoded name, and the listing goes on. */
+/* Adds a key or prefix that is not UTF-8. No task's payload can hold such a name, so the key or
+ * prefix gets a task that has the percent-encoded name and fails. The listing goes on. */
 static void add_odd(struct listing *l, const struct list_entry *e)
 {
     struct buf name = BUF_INIT(4 * OBJECT_KEY_MAX);

@@ -8,8 +8,9 @@ enum { TRIES = 3, SYNC_REQUESTS = 3, META_REQUESTS = 2 };
 
 struct object_run;
 
-/* The work that a task does under the object's lock, and the things that it is for. A task for the
- * object is also for its tags and its ACL (V5). */
+/* The work that a task does under the object's lock, and which of the object's things (the object
+ * itself, its tags, its ACL) the task copies. A task for the object itself copies all three
+ * (V5). */
 struct object_work {
     unsigned kinds; /* the things: a set of enum thing_kind */
     int (*fn)(struct object_run *r, struct err *err);

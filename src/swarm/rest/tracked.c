@@ -45,8 +45,8 @@ static const struct rest_row swarm_torrent_rows[] = {
 };
 const struct rest_table swarm_tracked_routes = {REST_ROWS(swarm_torrent_rows)};
 
-/* Fills in the counts of some torrents: from memory if the tracker answers from memory, else from
- * the store. */
+/* Fills in how many peers some torrents have: from memory if this tracker answers announces from
+ * memory, else from the store. */
 static int swarm_count_peers(const struct swarm_room *room, const uint8_t *hashes, size_t count,
                              struct scrape_entry *out, struct err *err)
 {
