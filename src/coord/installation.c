@@ -284,8 +284,8 @@ static int installation_open_files(struct installation *i, struct err *err)
         return code;
     memcpy(i->seen.folder, i->r.folder, sizeof(i->seen.folder));
     i->seen.floor = &i->page->number;
-    /* Without the file `installation` the folder has a new id, and the number is not for that
-     * id. */
+    /* Without the file `installation` the folder gets a new id, and the number in the other file
+     * belongs to the old id. */
     if (!i->kept)
         atomic_store(&i->page->number, 0);
     i->certain = !i->kept || kept || i->r.clean;

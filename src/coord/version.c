@@ -5,7 +5,8 @@
 #include "coord/scripts.h"
 
 enum {
-    AGREED_LIFE_S = S_PER_DAY, /* life of vectors that agree (V3); longer than any task runs */
+    /* Seconds until a deleted thing's vector expires (V3); no task runs longer. */
+    AGREED_LIFE_S = S_PER_DAY,
     STRIP_PAGE = 1000,
     PAIR_ARGS = 4,
     CONFIRM_HEAD = 8,

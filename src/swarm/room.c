@@ -1,8 +1,8 @@
 /* The parts of the swarm room, in the order of their start:
  * - "torrents" runs in every process, because the API and any gateway may be asked for the torrent
- * of an object. A worker hashes large objects.
+ *   of an object. A worker hashes large objects.
  * - "tracker" opens the tracker's models in the store (cache.h) in every process. With the role
- * "tracker" it also starts the tracker and its endpoints.
+ *   "tracker" it also starts the tracker and its endpoints.
  * - "place" tells the torrents where the tracker listens, because the tracker's ports are known
  *   only after its start. */
 #include "swarm/room.h"

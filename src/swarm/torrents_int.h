@@ -38,7 +38,7 @@ struct torrent_record {
     struct str hashes[TORRENT_KINDS];
 };
 
-/* A torrent of an object version, as the tracker knows it. */
+/* A torrent of an object version that the tracker knows. */
 struct torrent_known {
     struct str etag;
     enum torrent_kind kind;

@@ -109,9 +109,10 @@ int torrents_hash(struct torrents *t, const struct torrent_job *job, struct err 
 /* --- hashing during a request: one request hashes the object, and other requests wait for it (O3)
  * --- */
 
+/* A request that is hashing an object. */
 struct flight {
     struct list node;
-    /* Borrowed from the request that hashes; valid while the flight is in the list. */
+    /* The record's name. Borrowed from the request; valid while the flight is in the list. */
     struct str member;
 };
 

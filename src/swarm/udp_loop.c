@@ -51,9 +51,9 @@ static bool source_port_is_0(const struct sockaddr_storage *sa)
                                      : !((const struct sockaddr_in *)sa)->sin_port;
 }
 
-/* Answers a connect request. The sender may be forged, so the reply is no longer than the request
- * (U1). A banned address gets an id too, because somebody else may have forged the address to lock
- * out its owner. */
+/* Answers a connect request. The sender's address may be forged, so the reply is no longer than the
+ * request (U1). A banned address gets an id too, because somebody else may have forged the address
+ * to lock out its owner. */
 static void connect_to(struct batch *b, struct turn *t, uint8_t *out)
 {
     b->counts.actions[ACTION_CONNECT]++;

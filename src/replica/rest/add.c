@@ -483,7 +483,8 @@ static int adding_add(struct adding *x, struct json_out *w, struct err *err)
         code = adding_add_all(x, w, err);
         json_out_close(w, ']');
     }
-    /* Reads the routes that the replication has set. A load that fails is repeated by itself. */
+    /* Reads the routes that the replication has set. If this fails, the routes are read again later
+     * by themselves. */
     if (code == 0)
         (void)!routes_reload(x->room->services->routes, NULL);
     return code;

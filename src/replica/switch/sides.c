@@ -46,8 +46,9 @@ static int storage_named(struct sides *s, struct str name, struct storage **out,
     return *out ? 0 : err_set(err, ERR_UNAVAILABLE, "there is no storage " STR_FMT, STR_ARG(name));
 }
 
-/* Fills in both sides of the bucket. The route may be older or newer than the view. Either is fine,
- * because changes of both sides were recorded even before the route changed (S4). */
+/* Fills in both sides of the bucket. The route may be older or newer than the view (the policies in
+ * memory). This does no harm, because changes of both sides were recorded even before the route
+ * changed (S4). */
 static int fill_pair(struct sides *s, const struct replication *r, struct side_pair *out,
                      struct err *err)
 {

@@ -21,7 +21,7 @@ struct sides_options {
 struct sides *sides_new(const struct sides_options *o);
 void sides_free(struct sides *s); /* NULL is fine */
 
-/* Returns the calls for gateway_options.sides; borrowed from `s`. */
+/* Returns the functions for gateway_options.sides; borrowed from `s`. */
 const struct bucket_sides *sides_of_buckets(struct sides *s);
 
 /* Returns whether the bucket at the storage is a side of a switch; true while that is not known.

@@ -62,7 +62,8 @@ static int switch_reached(struct switch_run *x, struct err *err)
     uint64_t contact = contact_of(x);
     int code = gateways_reached(x->o->config, x->s.epoch, &all, err);
 
-    /* Other processes may not have waited for this process (E5; see lease_contact()). */
+    /* If the word of this process was too old meanwhile, other processes may not have waited for
+     * it, so the answer does not count (E5; see lease_contact()). */
     if (code == 0 && (!contact || contact_of(x) != contact))
         return switch_wait_for(err, "this process was not heard of for a while");
     if (code == 0 && x->o->unsure && x->o->unsure(x->o->ctx))

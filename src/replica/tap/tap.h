@@ -102,15 +102,15 @@ int taps_open(struct taps **out, const struct taps_options *o, struct err *err) 
  * recorded yet stay, and the next start records them. */
 void taps_close(struct taps *t); /* NULL is fine */
 
-/* Returns the calls for gateway_options.capture; borrowed from `t`. */
+/* Returns the functions for gateway_options.capture; borrowed from `t`. */
 const struct change_capture *taps_capture(struct taps *t);
 
 /* Runs a task of type INTENT_TYPE; its ctx is the taps. The task records the changes of an intent
  * that its request has not ended (R4). */
 int taps_intent_run(struct task_run *run, struct err *err);
 /* Runs a task of type USER_TYPE (replica/first.h); its ctx is the taps. Once every gateway knows a
- * new user policy, it gives the user's existing buckets the replications of the policy. Buckets
- * that are made later get their replications when their creation is recorded (P3). */
+ * new user policy, the task gives the user's existing buckets the replications of the policy.
+ * Buckets that are made later get their replications when their creation is recorded (P3). */
 int taps_user_run(struct task_run *run, struct err *err);
 
 /* Sets *out to whether a bucket of a remote storage has intents in the queue. Such intents are for

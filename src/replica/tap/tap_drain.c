@@ -1,5 +1,6 @@
-/* The thread that records the rows of one local storage, in order, and deletes them. The codes E2,
- * N3 and P3 are those of docs/replication.md. */
+/* The thread of one local storage's tap. The storage writes a *row* for each change, in the
+ * change's commit. The thread records the rows in the store, in order, and deletes them. The codes
+ * E2, N3 and P3 are those of docs/replication.md. */
 #include "base/clock.h"
 #include "replica/tap/tap_int.h"
 

@@ -209,7 +209,7 @@ void tap_locks_release(struct taps *t, void *locks); /* NULL is fine */
 
 /* --- tap_intent.c --- */
 
-/* These are the three calls of struct change_capture; `ctx` is the taps. */
+/* These are the three functions of struct change_capture; `ctx` is the taps. */
 int intent_begin(void *ctx, const struct intended *i, struct capture *out, struct err *err);
 int intent_check(void *ctx, const struct capture *c, struct err *err);
 int intent_end(void *ctx, struct capture *c, enum outcome outcome, struct err *err);

@@ -1,6 +1,7 @@
 /* Aborts uploads that a copy began and nobody finished, because its task was archived or deleted,
- * or its replication was removed. With each upload a task is scheduled that aborts the upload once
- * no copy would continue it. Other uploads are never aborted, because they may be a client's. */
+ * or its replication was removed. With each upload a task is scheduled that aborts the upload when
+ * no copy can continue it any more. Other uploads are never aborted, because they may be a
+ * client's. */
 #include "replica/tasks/tasks_int.h"
 #include "base/clock.h"
 #include "object/overlay.h"
