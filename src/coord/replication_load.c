@@ -266,7 +266,7 @@ static int view_read_changed(struct replications *r, struct arena *a, int64_t ep
     int code = store_call(
         r->o.config, a, &reply, err, STR("ZRANGEBYSCORE"), STR("w:epochs"),
         arena_fmt(a, "(%lld", (long long)epoch), STR("+inf"), STR("LIMIT"), STR("0"),
-        queue_number(a, (int64_t)2 * (PATCH_MAX + 1))); /* two entries for each policy */
+        queue_number(a, (int64_t)2 * (PATCH_MAX + 1))); /* w:epochs has two entries for a policy */
 
     if (code == 0)
         code = reply_expect(reply, REPLY_ARRAY, err);

@@ -301,7 +301,8 @@ static int begin_switching(struct taps *t, const struct intended *i, const struc
     return tap_locks_take(t, i, &out->locks, err);
 }
 
-/* The route is looked up again, because the change counts as under way only now (S1, S5). */
+/* Begins a change of a replicated bucket. From now on the change counts as under way. So the route
+ * is looked up again here, because it may have changed since the request came (S1, S5). */
 static int begin_replicated(struct taps *t, const struct intended *i, struct capture *out,
                             struct err *err)
 {
