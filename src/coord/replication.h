@@ -86,7 +86,8 @@ int replications_refresh(struct replications *r, struct err *err) MUST_CHECK;
 void replication_view_unref(struct replication_view *view); /* NULL is fine */
 int64_t replication_view_epoch(const struct replication_view *view);
 /* Gives the replications whose source is this bucket at this storage, whoever owns them: a change
- * of the bucket makes tasks for each. Returns their number. The list is borrowed from the view. */
+ * of the bucket makes tasks for each. An archived replication is left out unless it is `switching`.
+ * Returns their number. The list is borrowed from the view. */
 size_t replication_view_from(const struct replication_view *view, struct str storage,
                              struct str bucket, const struct replication *const **out);
 /* Returns whether a change of the bucket at this storage must be recorded: replication_view_from(),
