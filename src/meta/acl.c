@@ -18,8 +18,9 @@ const struct acl_group_row acl_groups[ACL_GROUPS] = {
     {"http://acs.amazonaws.com/groups/s3/LogDelivery", 'l', ACL_LOG_DELIVERY},
 };
 
-/* The grant of a canned list beside the owner's full control: to a group, or to the owner of the
- * bucket. aws-exec-read grants nothing, because weir does not have the service that it is for. */
+/* A canned list gives its owner full control. The members describe what else it grants:
+ * `permissions` to a group or, if `to_bucket_owner`, to the owner of the bucket. aws-exec-read
+ * grants nothing else, because weir does not have the service that the list is for. */
 struct canned {
     const char *name;
     enum acl_grantee grantee;

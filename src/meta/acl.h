@@ -36,8 +36,9 @@ struct acl {
     size_t count;
 };
 
-/* How to look up users. find() looks up a user by id or, if `by_email`, by e-mail address. False:
- * there is no such user. The strings that find() sets are valid until its next call. */
+/* How to look up users. find() looks up a user by id or, if `by_email`, by e-mail address. It
+ * returns false if there is no such user. The strings that find() sets are valid until its next
+ * call. */
 struct acl_users {
     bool (*find)(void *ctx, bool by_email, struct str name, struct str *id,
                  struct str *display_name);
@@ -70,8 +71,9 @@ int acl_read(struct acl *out, struct arena *a, struct str xml, struct str owner,
              const struct acl_users *users, struct err *err) MUST_CHECK;
 void acl_write(struct buf *out, const struct acl *acl, const struct acl_users *users);
 
-/* Read and write the <Grant> elements inside another document. The list has no owner. `list` NULL:
- * there are no grants. Errors are those of acl_read(). */
+/* These two read and write the <Grant> elements that are children of an element `list` in another
+ * document. acl_grants_read() leaves out->owner empty; if `list` is NULL, there are no grants.
+ * Errors are those of acl_read(). */
 struct xml_node;
 int acl_grants_read(struct acl *out, struct arena *a, const struct xml_node *list,
                     const struct acl_users *users, struct err *err) MUST_CHECK;

@@ -1,5 +1,4 @@
-/* Reads and writes S3's XML documents, and checks which children an element has against a shape
- * such as "Key! ID? Tag*". */
+/* Reads and writes S3's XML documents, and checks the children of their elements. */
 #include "meta/document.h"
 
 int document_read(struct xml_node **out, struct arena *a, struct str text, const char *root,

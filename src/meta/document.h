@@ -1,5 +1,5 @@
-/* Reading and writing S3's XML documents: the root, the shape of an element, numbers, the
- * namespace. A document that does not fit is MalformedXML, with a message that says where. */
+/* Reading and writing S3's XML documents. The functions that read return MalformedXML for a
+ * document of the wrong form, with a message that says where the document is wrong. */
 #ifndef META_DOCUMENT_H
 #define META_DOCUMENT_H
 

@@ -1,10 +1,11 @@
 /* The errors of the S3 API: one table of codes with status and message, and the XML body of an
  * error. There is no state, and any thread may call.
  *
- * An S3 code is a negative int outside the range of base/err.h's codes, so functions can return
- * either kind. A module of s3/ returns 0, an S3_* code (with its message in struct err, by
- * err_set() or s3_fail()) or an ERR_* code. It may do so through an interface that knows nothing of
- * S3, such as a reader. Where the answer is written, s3_code_of() is called once. */
+ * An S3 code is a negative int outside the range of base/err.h's codes, so one function can return
+ * codes of either kind. A module of s3/ returns 0, an S3_* code (with its message in struct err,
+ * set by err_set() or s3_fail()) or an ERR_* code. Modules that know nothing of S3, such as
+ * readers, hand such codes on unchanged. s3_code_of() is called once, where the answer to the
+ * client is written. */
 #ifndef META_ERROR_H
 #define META_ERROR_H
 
@@ -134,8 +135,8 @@ enum s3_code {
 };
 
 /* Returns the S3 code that a client gets. S3 codes stay as they are, ERR_* codes are translated by
- * a table, and all other codes become InternalError. ERR_NOT_FOUND becomes NoSuchKey, so a caller
- * that asked for a version, an upload or a document translates it first. */
+ * a table, and all other codes become InternalError. ERR_NOT_FOUND becomes NoSuchKey; a caller that
+ * did not find a version, an upload or a document has to replace the code first. */
 enum s3_code s3_code_of(int code);
 
 /* These functions accept S3 codes, and translate other codes by s3_code_of(). */

@@ -20,7 +20,8 @@ struct keyring {
     char *path;
     struct mutex lock; /* lock class "s3.keyring"; held while the file is read and written */
     VEC(struct entry) entries;
-    /* The file when it was read; all zero: the file was not read, or does not exist. */
+    /* What stat() said about the file when the file was read. All zero: the file was not read yet,
+     * or does not exist. */
     struct stat seen;
 };
 
@@ -127,8 +128,8 @@ static bool file_is_same(const struct stat *a, const struct stat *b)
            a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
-/* Reads the file, and leaves its text in *text for a caller that will change it. The old entries
- * are replaced only if the whole file could be parsed. */
+/* Reads the file into the keyring. *text gets the text of the file, for a caller that adds a key to
+ * the file. The old entries are replaced only if the whole file could be parsed. */
 static int keyring_read_file(struct keyring *k, const struct stat *now, struct buf *text,
                              struct err *err)
 {
@@ -168,8 +169,8 @@ static int keyring_refresh(struct keyring *k, struct err *err)
     if (stat(k->path, &now) < 0) {
         if (errno != ENOENT)
             return err_errno(err, errno, "%s", k->path);
-        /* The file was lost. After a restart, keys that are wrapped now could not be opened
-         * (docs/encryption.md, E4). */
+        /* The file has disappeared since it was read. Data keys could still be wrapped with the
+         * keys in memory, but after a restart nobody could open them (docs/encryption.md, E4). */
         if (k->seen.st_ino)
             return err_set(err, ERR_CORRUPT, "%s was there and is gone; put it back", k->path);
     } else if (!file_is_same(&now, &k->seen)) {

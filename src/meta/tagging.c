@@ -14,8 +14,8 @@ static size_t characters(struct str s)
 }
 
 /* Whether the text has only letters, numbers and blanks of any script, and + - = . _ : / @. Outside
- * ASCII only control characters are refused: telling letters from signs would need tables for no
- * gain. */
+ * ASCII only control characters are refused: to find other signs there would need large tables for
+ * no gain. */
 static bool tag_has_good_characters(struct str s)
 {
     if (!str_is_utf8(s))
@@ -53,7 +53,7 @@ static void sort_tags(struct tag_set *set)
         }
 }
 
-/* Checks the tag that stands in the array behind the last tag of the set, and adds it to the
+/* Checks the tag in the array element behind the last tag of the set, and makes it a part of the
  * set. */
 static int take_tag(struct tag_set *set, enum tag_limit limit, struct err *err)
 {
