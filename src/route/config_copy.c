@@ -1,8 +1,8 @@
 /* Writes configDB into a sealed file, and reads such a file.
  *
- * The file is the line HEAD, followed by a sealed text. The text has one line each for the
- * installation, the count and the time, and then the commands. A command is the number of its words
- * as "<words> ", then each word as "<bytes>:" and its bytes. */
+ * The file is the line HEAD, followed by a sealed text. The text begins with one line each for the
+ * installation, the count of changes and the time; then follow the commands. A command is the
+ * number of its words as "<words> ", then each word as "<bytes>:" and its bytes. */
 #include "route/config_copy.h"
 #include "base/clock.h"
 #include "base/ids.h"

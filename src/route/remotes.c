@@ -219,7 +219,8 @@ static int check_entry(const struct remote_entry *e, struct err *err)
     return code < 0 ? code : remote_times_check(&e->times, err);
 }
 
-/* Opens the storage for a trial, so that every error is found before anything is stored. */
+/* Opens the storage as a trial and closes it again, so that every error is found before anything is
+ * stored. */
 static int try_entry(struct remotes *r, const struct remote_entry *e, struct err *err)
 {
     struct arena a = {0};

@@ -1,11 +1,11 @@
-/* Remote storages of this weir, and the credentials that users have on them. There are two kinds.
- * Storages that were added while weir ran are kept in configDB and are the same on every weir of
- * one store (docs/security.md has the keys). Storages of the configuration file are called fixed.
- * Both are added to the storages of route.h.
+/* Remote storages of this weir, and the credentials that users have on them. There are two kinds of
+ * remote storages. Those that were added while weir ran are kept in configDB and are the same on
+ * every weir of one store (docs/security.md has the keys). Those of the configuration file are
+ * called fixed. Both are added to the storages of route.h.
  *
  * Secrets are sealed with the data folder's key file. A change that was made through another weir
  * is seen when its message arrives. Until the store has been read once, looking for a bucket fails
- * with ERR_UNAVAILABLE (route.h), because the bucket might be on a storage that is not known yet.
+ * with ERR_UNAVAILABLE (route.h), because the bucket might be on a storage that was not read yet.
  * Any thread may call these functions. */
 #ifndef ROUTE_REMOTES_H
 #define ROUTE_REMOTES_H
@@ -60,8 +60,8 @@ int remotes_set_credential_fixed(struct remotes *r, struct str storage,
  * name is in use. ERR_INVALID: the name or the URL is not valid, or the storage is fixed.
  * ERR_NOT_FOUND: there is no such remote storage. */
 int remotes_add(struct remotes *r, const struct remote_entry *e, struct err *err) MUST_CHECK;
-/* Returns the errors that remotes_set_credential() and remotes_set_main() would return for a
- * storage that is yet to be added; `c` NULL: no credential. */
+/* Checks a storage that is yet to be added: returns the errors that remotes_set_credential() and
+ * remotes_set_main() would return for it. `c` NULL: no credential is to be set. */
 int remotes_check_new(struct remotes *r, const struct remote_credential *c, bool as_main,
                       struct err *err) MUST_CHECK;
 /* Removes the storage from weir. The storage keeps its objects, and policies that name it stay.

@@ -1,9 +1,12 @@
 /* Reads the remote storages from the store, and makes the routes agree with it.
  *
- * Keys: set "storages" of names; hash "storage:<name>" with url, region, ca, style (path or host),
- * insecure (0 or 1), framing (plain or trailer), and the names of remote_timeouts[] in milliseconds
- * where they are not the default; hash "storage_keys:<name>", user id to "<access key> <sealed
- * secret>"; string "storages:main"; hash "storages:limits" (remotes_limits.c). */
+ * Keys:
+ * - set "storages": the names
+ * - hash "storage:<name>": url, region, ca, style (path or host), insecure (0 or 1), framing (plain
+ *   or trailer), and the names of remote_timeouts[] in milliseconds where they are not the default
+ * - hash "storage_keys:<name>": maps a user's id to "<access key> <sealed secret>"
+ * - string "storages:main": the name of the main storage
+ * - hash "storages:limits": see remotes_limits.c */
 #include "route/remotes_int.h"
 #include "store/fields.h"
 
@@ -169,8 +172,9 @@ static int set_main(struct remotes *r, const struct reply *name, struct err *err
 }
 
 /* Reads which storages there are, and which is the main one. A store that was emptied would answer
- * that there are none, and this process's own folder would become the main storage. So the answers
- * are used only after checking that the store is the known one. */
+ * that there are none, and this process's own folder would become the main storage. So before the
+ * answers are used, store_is_known() checks that this is still the store that weir has worked with
+ * before. */
 static int remotes_read_names(struct remotes *r, struct arena *a, struct reply **names,
                               struct reply **main, struct err *err)
 {

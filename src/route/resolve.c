@@ -68,8 +68,8 @@ static bool policy_is_blocked(const struct routes_view *view, const struct stora
     return bucket.len && policy_look_up(&view->blocks, s->name, bucket) != NULL;
 }
 
-/* Returns whether a switch blocks the bucket at the storage, so that the block lasts only for a
- * while. */
+/* Returns whether the bucket is blocked at the storage by a switch. Such a block ends with the
+ * switch. */
 static bool policy_is_switched(const struct routes_view *view, const struct storage *s,
                                struct str bucket)
 {
@@ -158,7 +158,7 @@ static int policy_storage(struct routes *r, const struct routes_view *view, stru
 
 /* --- the question of one request --- */
 
-/* The question where a bucket is, with the answers of the asking user's policies. */
+/* One search for a bucket: who asks for which bucket, and where the policies of that user lead. */
 struct inquiry {
     struct routes *r;
     const struct routes_view *view;
@@ -180,7 +180,7 @@ static void inquiry_init(struct inquiry *q, struct routes *r, const struct route
     q->code = policy_storage(r, view, q->user, q->bucket, &q->leads, err);
 }
 
-/* --- storages that take requests as they are --- */
+/* --- remote storages, which decide about access themselves --- */
 
 /* Returns the storage that the bucket policies of all users agree on (rule 5); NULL: none. */
 static const char *storage_by_name(const struct inquiry *q)
@@ -190,8 +190,8 @@ static const char *storage_by_name(const struct inquiry *q)
     return name && *name ? name : NULL;
 }
 
-/* Returns the storage that the owner of a local bucket names for it by a bucket policy; NULL:
- * none. */
+/* If the owner of the local bucket has a bucket policy for it, returns the storage that the policy
+ * names; else NULL. */
 static const char *storage_by_owner(const struct inquiry *q, struct storage *at)
 {
     struct arena arena = {0};
@@ -209,9 +209,8 @@ static const char *storage_by_owner(const struct inquiry *q, struct storage *at)
     return policy;
 }
 
-/* Applies rules 4 and 5, for a user whose own policies lead to no storage that takes requests as
- * they are. `at` is the storage that rule 3 has found, or NULL where this process has no main
- * storage. */
+/* Applies rules 4 and 5, for a user whose own policies lead to no remote storage. `at` is the
+ * storage that rule 3 has found, or NULL if this process does not have the main storage. */
 static int resolve_by_others(const struct inquiry *q, struct storage **at, struct err *err)
 {
     bool local = *at && !storage_can(*at, STORAGE_FORWARDS);
@@ -230,7 +229,8 @@ static int resolve_by_others(const struct inquiry *q, struct storage **at, struc
     return 0;
 }
 
-/* Finds the storage that the request is passed on to; NULL: weir serves the bucket itself. */
+/* Finds the remote storage that has the bucket; NULL: the bucket is not on a remote storage, so
+ * weir itself decides about access to it. */
 static int resolve_raw(const struct inquiry *q, struct storage **out, struct err *err)
 {
     struct storage *s = q->leads;
@@ -332,9 +332,9 @@ static int resolve_here(const struct inquiry *q, struct target *t, struct err *e
 
 /* --- storages of both kinds --- */
 
-/* Returns whether the caller already has the right bucket open. That bucket must be at the storage
- * where the user's own policies lead. It must also belong to the user (rules 1 to 3), unless no
- * policies exist at all. */
+/* Returns whether the bucket that the caller has open already is the answer. It is, if it is on the
+ * storage where the user's own policies lead and belongs to the user (rules 1 to 3). If no policies
+ * exist at all, it need not belong to the user. */
 static bool inquiry_is_known(const struct inquiry *q, const struct route_ask *ask)
 {
     struct str owner;
@@ -393,8 +393,8 @@ static int resolve_new(const struct inquiry *q, const struct route_ask *ask, str
     return 0;
 }
 
-/* Answers a request that names no bucket: the request goes where a new bucket of the user would be
- * made if no bucket policy named it. */
+/* Answers a request that names no bucket: the request goes to the storage of the user's general
+ * policy or, if the user has none, to the main storage. */
 static int resolve_service(const struct inquiry *q, struct target *t)
 {
     t->kind = q->code == 0 && storage_can(q->leads, STORAGE_FORWARDS) ? TARGET_RAW : TARGET_NONE;

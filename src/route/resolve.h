@@ -7,9 +7,11 @@
  *       ├── is there such a bucket on a storage that weir serves itself? ─────► TARGET_HERE
  *       └── otherwise ────────────────────────────────────────────────────────► TARGET_NONE
  *
- * docs/forward.md, "Which storage", has the rules. A request asks once, and once more only when
- * routes_generation() has changed before its change is made. Any thread may call these
- * functions. */
+ * docs/forward.md, "Which storage", has the rules. Each request asks once. A request that makes a
+ * change asks a second time if routes_generation() has changed by the time that the change is
+ * announced to replication. A *switch* moves the clients of a replicated bucket from one storage to
+ * another (docs/replication.md); while it has downtime, it blocks the bucket. Any thread may call
+ * these functions. */
 #ifndef ROUTE_RESOLVE_H
 #define ROUTE_RESOLVE_H
 
@@ -22,10 +24,10 @@ enum target_kind {
                      be made */
     TARGET_SPACE, /* a bucket of a space (route/space.h) */
     TARGET_HERE,  /* weir serves the bucket and decides about access to it */
-    /* With the next two targets the storage decides about access, by the credentials that the user
-     * has there. */
-    TARGET_FOREIGN, /* weir does each request in several steps */
-    TARGET_RAW,     /* requests are passed on as they are */
+    /* The next two are buckets on remote storages, which decide about access by the credentials
+     * that the user has there. */
+    TARGET_FOREIGN, /* the bucket lies over several storages, so weir serves its requests */
+    TARGET_RAW,     /* requests are passed on unchanged */
 };
 
 struct target {
@@ -50,8 +52,8 @@ struct route_ask {
     struct storage *at; /* look only here, whatever the rules say; NULL: follow the rules */
     const struct bucket_sides *sides; /* NULL: the caller does not need target.sides */
     struct arena *arena;              /* memory for target.sides */
-    /* Returns whether the caller has this bucket of this storage open already. If so, the function
-     * sets *owner to the bucket's owner; if that bucket is the answer, it is not opened again.
+    /* Returns whether the caller already has this bucket of this storage open, and sets *owner to
+     * the bucket's owner. If that bucket is the answer, route_resolve() does not open it again.
      * NULL: the caller has no bucket open. */
     bool (*knows)(void *ctx, struct storage *s, struct str bucket, struct str *owner);
     void *ctx;

@@ -15,7 +15,7 @@ static bool bucket_is_of(struct bucket *b, struct str owner)
 }
 
 /* Returns the sum of the bucket's generations on all these storages (object/bucket.h); 0: one of
- * them does not know its generation. */
+ * the storages gives no generation. */
 static uint64_t generation_sum(struct storage *const *all, size_t count, struct str bucket)
 {
     uint64_t sum = 0;
@@ -33,8 +33,8 @@ static uint64_t generation_sum(struct storage *const *all, size_t count, struct 
     return sum;
 }
 
-/* Returns the value that the name's slot has while the name is known to be on no local storage
- * (route_int.h, ROUTES_ABSENT). 0: that cannot be known now. */
+/* Returns the hash that the bucket's slot holds if no local storage has the bucket (route_int.h,
+ * ROUTES_ABSENT). 0: `generation` is 0, so nothing can be remembered about the bucket. */
 static uint64_t absent_tag(const struct routes *r, const struct routes_view *view,
                            struct str bucket, uint64_t generation)
 {

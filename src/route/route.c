@@ -104,8 +104,8 @@ uint64_t routes_generation(const struct routes *r)
     return atomic_load(&r->generation);
 }
 
-/* Stores whether any storage is remote, and whether the main storage is, because every request asks
- * that first. Called whenever the storages or the main storage change. */
+/* Stores whether any storage is remote, and whether the main storage is remote, because every
+ * request asks for that. Called whenever the storages or the main storage change. */
 static void note_remotes(struct routes *r)
 {
     bool any = false;

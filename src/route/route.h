@@ -1,10 +1,11 @@
 /* The routes: storages by name, and the policies that lead users and buckets to storages.
  *
- * Policies are in configDB: p:route:<user> and p:route:<user>:<bucket> name a storage, and the set
- * p:route_block:<storage> names buckets that are refused there. store_key_part() escapes the
- * variable parts of keys. A bucket policy comes before a user policy, and a user policy before the
- * main storage. The hash w:copies names the places that replication fills, and no route leads
- * there. route/resolve.h finds a bucket by these policies.
+ * Policies are in configDB: p:route:<user> (a *user policy*) and p:route:<user>:<bucket> (a *bucket
+ * policy*) name a storage, and the set p:route_block:<storage> names buckets that are refused
+ * there. store_key_part() escapes the variable parts of keys. A bucket policy comes before a user
+ * policy, and a user policy before the main storage. The hash w:copies names the places that
+ * replication fills, and no route leads there. route/resolve.h finds a bucket by these policies. A
+ * *switch* moves the clients of a replicated bucket to another storage (docs/replication.md).
  *
  * All policies are held in memory, and published messages refresh them, so looking them up never
  * waits. Until the store was reached once, looking up fails with ERR_UNAVAILABLE. A `user` is a
@@ -45,8 +46,9 @@ size_t routes_storages(struct routes *r, struct storage **out, size_t max);
 /* Removes a storage from the routes; it is closed with the routes. If it was the main storage, the
  * first remaining one becomes the main storage. */
 void routes_retire_storage(struct routes *r, struct str name);
-/* Tells the routes whether all storages are known. While `known` is false, looking up a bucket
- * fails with ERR_UNAVAILABLE, because some storages could not be read from the store yet. */
+/* Tells the routes whether all storages could be read from the store. While `known` is false,
+ * looking up a bucket fails with ERR_UNAVAILABLE, because the bucket may be on a storage that was
+ * not read yet. */
 void routes_know_storages(struct routes *r, bool known);
 bool routes_any_remote(struct routes *r); /* whether any storage has STORAGE_FORWARDS */
 bool routes_main_is_remote(struct routes *r);
@@ -90,16 +92,17 @@ bool route_is_copy(struct routes *r, struct str storage, struct str bucket, stru
  * the call. */
 int routes_reload(struct routes *r, struct err *err) MUST_CHECK;
 
-/* Returns a number that changes whenever the calls here may answer differently than before. A
- * caller reads the number first and asks afterwards. As long as the number is the same, the answer
- * still holds. */
+/* Returns a number that changes whenever the functions here may give another answer than before. A
+ * caller reads the number first and then asks; the answer holds as long as the number stays the
+ * same. */
 uint64_t routes_generation(const struct routes *r);
 
-/* route_set() sets a policy, and the next function sets a block. When they return, the change is
- * durable, and the calls above see it. An empty bucket sets the user's policy; an empty storage
- * removes the policy. ERR_NOT_FOUND: there is no such storage. ERR_CONFLICT: the storage is remote
- * and would hide a bucket of that name that the user has on a local storage, or a replication or a
- * switch relies on the present policy (docs/replication.md, P6). */
+/* route_set() sets a policy, and route_block() sets or removes a block. When they return, the
+ * change is durable, and the functions above see it. If `bucket` is empty, route_set() sets the
+ * user's policy for all buckets; if `storage` is empty, it removes the policy. ERR_NOT_FOUND: there
+ * is no such storage. ERR_CONFLICT: the storage is remote and would hide a bucket of that name that
+ * the user has on a local storage, or a replication or a switch relies on the present policy
+ * (docs/replication.md, P6). */
 int route_set(struct routes *r, struct str user, struct str bucket, struct str storage,
               struct err *err) MUST_CHECK;
 int route_block(struct routes *r, struct str storage, struct str bucket, bool blocked,

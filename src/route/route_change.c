@@ -108,7 +108,7 @@ static int need_storage(struct routes *r, struct str name, struct err *err)
 }
 
 /* Checks that a policy may lead to the storage. `at` is the local storage that has the user's
- * bucket of this name: a policy to a remote storage would hide that bucket (rule 1). */
+ * bucket of this name, or NULL. A policy that leads to a remote storage would hide that bucket. */
 static int policy_check_target(struct routes *r, struct str storage, struct storage *at,
                                struct err *err)
 {
@@ -123,7 +123,8 @@ static int policy_check_target(struct routes *r, struct str storage, struct stor
     return 0;
 }
 
-/* A shard is where the map of its bucket says, and no policy leads it elsewhere. */
+/* Refuses the name of a shard, a part of a sharded bucket (docs/sharding.md). The map of its bucket
+ * says where a shard is, and no policy may lead elsewhere. */
 static int policy_check_name(struct str bucket, struct err *err)
 {
     return bucket_name_is_part(bucket)

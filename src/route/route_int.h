@@ -28,12 +28,14 @@ struct routes_view {
     uint64_t serial;   /* unique among the views of this process */
 };
 
-/* Number of slots. A slot remembers the name of a bucket that no local storage had when it was last
- * looked for (copies do not count), so that a request on its way to a remote storage reads no row.
- * A slot is one hash of the name. The hash's key is made from the view's serial and from the
- * generations of the bucket on all local storages. Each view has its own serial, and generations
- * only grow. So after such a bucket may have been made, or after the list of copies has changed,
- * the hash is another one and the slot does not match. */
+/* A table of bucket names that no local storage had when weir last looked for them (copies do not
+ * count). It saves requests for buckets on remote storages from reading the database each time.
+ *
+ * A name can be in one of ROUTES_ABSENT slots. The slot holds a hash of the name, made with a key
+ * that depends on the view's serial and on the generations of the bucket on all local storages.
+ * Each view has its own serial, and generations only grow. So when a local bucket of that name may
+ * have been made, or the list of copies has changed, the hash differs from the one in the slot, and
+ * weir looks for the bucket again. */
 enum { ROUTES_ABSENT = 1024 };
 
 struct routes {

@@ -40,8 +40,8 @@ static void view_add_policy(struct routes_view *view, struct str key, struct str
 }
 
 /* Fills the view's maps whose keys are names of buckets. Pins (policies that a replication made)
- * are read after the policies. A pin that is made in between has no policy in this view, so no pin
- * is ever mistaken for an administrator's policy. */
+ * were read after the policies. If a pin is made between the two reads, its policy is not in this
+ * view. So no pin is ever mistaken for an administrator's policy. */
 static void name_buckets(struct routes_view *view)
 {
     struct str key, user, bucket;
@@ -121,8 +121,9 @@ static int read_block(struct routes *r, struct routes_view *view, struct str key
     return code;
 }
 
-/* Adds both sides of a switch that has downtime, or had it until now (docs/replication.md, S11).
- * Their blocks end with the switch; all other blocks stay until somebody removes them. */
+/* Adds both sides of a switch that has downtime, or had downtime until now (docs/replication.md,
+ * S11), to view->switches. The blocks on these sides end with the switch; all other blocks stay
+ * until somebody removes them. */
 static void add_switch(struct routes_view *view, struct str id)
 {
     struct str user, bucket, from, to;
@@ -210,12 +211,15 @@ static int read_copies(struct routes *r, struct routes_view *view, struct err *e
     return code;
 }
 
-/* Reads the whole view, in an order that is safe against changes meanwhile. A switch sets the new
- * route and removes the block in one step. Blocks are read before routes, so an old route is never
- * without its block. Switches are read before and after the blocks: a block whose switch is seen
- * neither time was not set by a switch. Copies and routes change together. A view that has one of
- * the two from before the change refuses the bucket (docs/forward.md, B2) until the next load,
- * which the change has asked for. */
+/* Reads the whole view while other processes may change what is read. The order of the reads makes
+ * that safe:
+ * - A switch sets the new route and removes the block in one step. Blocks are read before routes,
+ *   so a view with the old route also has the block.
+ * - Switches are read before and after the blocks, so the view has the switch of every block that a
+ *   switch has set.
+ * - Copies and routes change in one step. A view that has one of them from before the change and
+ *   the other from after it refuses the bucket (docs/forward.md, B2) until the view is loaded
+ *   again, which the change has asked for. */
 static int view_read_all(struct routes *r, struct routes_view *view, struct err *err)
 {
     static const char *const patterns[] = {"p:switch:*", "p:route_block:*", "p:switch:*",

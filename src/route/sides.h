@@ -1,7 +1,8 @@
 /* Buckets that are on two storages at once, because clients are being switched from one to the
  * other without downtime (docs/replication.md, "Reads during a switch"). Each of the two storages
- * is a *side*. The calls say which side a request goes to. They are declared here and implemented
- * in a higher layer.
+ * is a *side*; the *route's side* is the one that the route leads to now. The calls of struct
+ * bucket_sides say which side a request goes to. They are declared here and implemented in a higher
+ * layer.
  *
  * All calls but may() may wait. They fail with ERR_UNAVAILABLE if the store, or a side, cannot be
  * asked. */
@@ -19,7 +20,8 @@ struct side_pair {
     struct str user, bucket; /* the bucket's owner and name; in the arena */
 };
 
-/* The thing that a request reads or changes. */
+/* What a request reads or changes: an object, its tags, a document of the bucket and the like (enum
+ * thing_kind). */
 struct side_ask {
     enum thing_kind thing;
     /* The object, if the thing belongs to an object; version may be empty. */

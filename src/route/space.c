@@ -47,8 +47,8 @@ int routes_space_has(struct routes *r, struct str bucket, bool *out, struct err 
     return code;
 }
 
-/* Whether the storage has the bucket. A remote storage says so only when the bucket's info is
- * read. */
+/* Whether the storage has the bucket. The bucket's info is read too, because opening a bucket of a
+ * remote storage does not ask that storage. */
 static int storage_has(struct storage *s, struct str user, struct str bucket, bool *out,
                        struct err *err)
 {

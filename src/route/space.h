@@ -7,9 +7,9 @@
  * bucket can be made on a storage under a name that a space has.
  *
  * Opening and reading a bucket of a space may wait even where a local storage would not, so
- * requests for it move to the gateway's pool of threads. A request for an object that is to be read
- * tries first whether the bucket can be read without waiting (get_now() in object/bucket.h),
- * provided that the gateway has the bucket open. */
+ * requests for it move to the gateway's pool of threads. Requests that read an object are an
+ * exception: if the gateway has the bucket open already, it first tries to read the object without
+ * waiting (get_now() in object/bucket.h). */
 #ifndef ROUTE_SPACE_H
 #define ROUTE_SPACE_H
 
@@ -22,10 +22,10 @@ enum { ROUTES_SPACES_MAX = 4 };
 struct bucket_space {
     const char *kind; /* a word for people, such as "lake" */
     /* Opens and lists the buckets. Only its operations open_bucket, list_buckets, remove_bucket and
-     * generation (which may be NULL) are called. A bucket has this storage as its `storage`; or its
-     * `storage` is NULL, and it has this storage as its `home`. In the first case, if generation()
-     * answers, the bucket that was opened for one user serves requests of all users, so the bucket
-     * must not depend on the user. */
+     * generation (which may be NULL) are called. A bucket of the space has this storage as its
+     * `storage`, or it has NULL there and this storage as its `home`. A bucket of the first kind
+     * must not depend on the user for whom it was opened if generation() gives a number for it,
+     * because then the gateway uses it for the requests of all users. */
     struct storage *storage;
     size_t key_max; /* bytes of a key of its buckets; at least as many as in S3 */
     /* Returns whether the space has a bucket of this name. Every request asks this, so it must
@@ -47,9 +47,11 @@ int routes_add_space(struct routes *r, const struct bucket_space *space,
                      struct err *err) MUST_CHECK;
 /* Returns the space that has a bucket of this name; NULL: none. Never waits. */
 const struct bucket_space *routes_space_of(struct routes *r, struct str bucket);
-/* Finds out whether any space has a bucket of this name at this moment. A maker of a bucket asks
- * this after the bucket is made, and removes the bucket again if a space has its name: a space
- * looks for buckets after it has written a name, so one of the two sees the other. May wait. */
+/* Finds out whether any space has a bucket of this name at this moment. Whoever makes a bucket on a
+ * storage asks this after the bucket is made, and removes the bucket again if a space has its name.
+ * A space does the reverse: it writes the name first, and then asks whether a storage has such a
+ * bucket. So when both are made at the same time, at least one of the two finds the other. May
+ * wait. */
 int routes_space_has(struct routes *r, struct str bucket, bool *out, struct err *err) MUST_CHECK;
 /* Finds out whether a storage has a bucket of this name: any storage that weir serves itself, or
  * the remote storage that the user's policies lead to. Spaces are not asked. May wait. */

@@ -1,4 +1,4 @@
-/* Opens the users, keeps their views, and finds a user. */
+/* Opens the users, keeps all of them in memory (struct users_view), and finds a user. */
 #include "route/users.h"
 #include "route/users_int.h"
 

@@ -33,7 +33,7 @@ struct users {
     struct store *store; /* borrowed */
     struct seal_key key;
     char *key_file;
-    /* The store knows where a right key file is; used only by the thread that loads. */
+    /* users:check:at is set in the store (users_key.c). Used only by the thread that loads. */
     bool key_told;
     struct script scripts[USERS_SCRIPTS];
     struct reload reload;

@@ -71,7 +71,7 @@ int users_missing_key(struct users *u, struct err *err)
 }
 
 /* Stores the place of this process's key file, which has proved to be the right one. A weir without
- * the right file names that place in its error. The first place stored stays, and a failure is
+ * the right file names that place in its error. Only the first place is stored, and a failure is
  * ignored. */
 static void tell_place(struct users *u)
 {

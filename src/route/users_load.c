@@ -63,7 +63,7 @@ static const struct field_row user_rows[] = {
 };
 static const struct fields user_fields = FIELDS(user_rows);
 
-/* Reads one user into the view. A user who was removed after the name was read is left out. */
+/* Reads one user into the view. A user that was removed after the names were read is left out. */
 static int user_read(struct users *u, struct users_view *view, struct str name,
                      const struct reply *fields, struct err *err)
 {
@@ -121,7 +121,7 @@ static int user_by_name(const void *a, const void *b)
                    (*(struct member *const *)b)->user.name);
 }
 
-/* Reads all users. The version is read first, so the users are at least as new as it says. */
+/* Reads all users. The version is read first, so the users are at least as new as that version. */
 static int users_read_all(struct users *u, struct users_view *view, struct err *err)
 {
     struct arena arena = {0};

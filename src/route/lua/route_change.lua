@@ -1,10 +1,12 @@
 -- Changes a route, the main storage or a block, unless a replication or a switch relies on it (docs/replication.md,
 -- P6).
--- ARGV: 'route', user, bucket ('': all buckets of the user), these escaped, storage ('': remove the policy), and the
--- storage to which the route leads without any policy;
--- or 'main', key, storage; or 'block' or 'unblock', storage, bucket, these escaped, bucket not escaped.
--- Answers {'ok'}, or a refusal ('source', 'switch', 'destination', 'copies') with bucket ('': all buckets of the user)
--- and storage.
+-- ARGV is one of these (* marks an argument that is escaped as in keys):
+--   'route', user*, bucket* ('': all buckets of the user), storage ('': remove the policy), and the storage to which the
+--     route leads without any policy
+--   'main', key, storage
+--   'block' or 'unblock', storage*, bucket*, and the bucket once more, not escaped
+-- Answers {'ok'}, or a refusal: its reason ('source', 'switch', 'destination', 'copies'), the bucket ('': all buckets of
+-- the user) and the storage.
 local function raw(part)
     return (string.gsub(part, '%%(%x%x)', function(hex) return string.char(tonumber(hex, 16)) end))
 end
@@ -28,8 +30,8 @@ local function switch_of(user, bucket)
     local row = redis.call('HMGET', 'p:switch:' .. user .. ':' .. bucket, 'lastStatus', 'replicationID')
     return row[1] and row[1] ~= 'done' and row[2]
 end
--- Answers a refusal if the route of this user or bucket may not lead to this storage. `always`: the bucket's own policy
--- is removed, which a replication never allows.
+-- Answers a refusal if a replication or a switch does not allow that the route of this user or bucket leads to this
+-- storage. `always`: the bucket's own policy is to be removed, which a replication never allows.
 local function held(user, bucket, storage, always)
     local members = redis.call('ZRANGE', 'p:repl:' .. user .. (bucket ~= '' and ':' .. bucket or ''), 0, 0)
     local from = members[1] and raw(string.match(members[1], '^[^:]*'))
@@ -38,9 +40,9 @@ local function held(user, bucket, storage, always)
     end
     return from and (from ~= storage or always) and {'source', raw(bucket), from}
 end
--- When a route is led to a copy, release_copy() makes the copy a bucket of its own, unless a replication or a switch
--- needs the place (docs/forward.md, B4). If the copy's owner leaves another place by this, that place is a copy from
--- then on.
+-- When a policy leads a route to a copy, release_copy() makes the copy a bucket of its own, unless a replication or a
+-- switch needs the place (docs/forward.md, B4). If the copy's owner used the bucket at another place until now, that
+-- place is a copy from then on.
 local function escape(storage)
     return (string.gsub(storage, '[%%:]', {['%'] = '%25', [':'] = '%3A'}))
 end
@@ -109,7 +111,7 @@ function change.main(key, storage)
     end
     redis.call('SET', key, storage)
 end
--- Answers a refusal if a switch has the bucket on this storage on either side, because a switch sets and ends blocks
+-- Answers a refusal if the bucket is being switched from or to this storage, because a switch sets and ends blocks
 -- itself.
 local function find_switch(storage, bucket, name)
     return find('p:switch:', function(user, of)

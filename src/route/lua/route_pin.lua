@@ -1,5 +1,5 @@
--- Prepares replications that were made by a weir that did not know copies: sets the bucket policy of their owner, and
--- enters their destinations in w:copies (docs/forward.md, B3). Only the first run does anything. Answers how many
+-- Completes replications that an older weir made, which had no list of copies: sets the bucket policy of their owner,
+-- and enters their destinations in w:copies (docs/forward.md, B3). Only the first run does anything. Answers how many
 -- places were added to w:copies.
 local function raw(part)
     return (string.gsub(part, '%%(%x%x)', function(hex) return string.char(tonumber(hex, 16)) end))
