@@ -152,8 +152,9 @@ static bool is_about_the_policy(enum s3_action action)
            action == S3_ACTION_DELETE_BUCKET_POLICY;
 }
 
-/* True if only the object's own ACL can grant the action. That is so when the object and the bucket
- * have different owners, ACLs count, and the action is one that an object's ACL can grant. */
+/* Whether the bucket's owner needs a grant for the action, as other users do. That is so when the
+ * object belongs to another user, ACLs count, and the action is one that an object's ACL can grant.
+ */
 static bool needs_object_list(const struct access_request *r)
 {
     return r->ownership != OWNERSHIP_BUCKET_OWNER_ENFORCED && r->object_owner.len &&

@@ -66,8 +66,8 @@ struct access_request {
 /* Whether the action is allowed. The rules apply in this order:
  *  1. when the policy denies it, it is denied; but the bucket's owner may always read, replace and
  *     delete the policy, unless the policy binds the owner;
- *  2. the bucket's owner may do everything in the bucket, except read the object of another user
- *     or its ACL: only the object's ACL grants that;
+ *  2. the bucket's owner may do everything in the bucket, except read another user's object, or
+ *     read or change its ACL: rules 3 to 5 decide about these;
  *  3. when the policy allows it, it is allowed, unless RestrictPublicBuckets is set and the
  *     policy is public;
  *  4. when the ACL of the bucket or object grants it, it is allowed, unless ownership is
@@ -80,13 +80,14 @@ bool access_possible(const struct access_request *r);
 /* Whether rule 1 of access_allowed() denies the action. */
 bool access_denied(const struct access_request *r);
 
-/* Whether, for some rest of a key, rule 1 denies the action on the key `from` + rest, and does not
- * deny it on the key `to` + rest (policy_denies_beyond()). r->ask.key has no effect. */
+/* Whether there is a text T such that rule 1 of access_allowed() denies the action on the key
+ * `from` + T, but not on the key `to` + T (policy_denies_beyond()). r->ask.key has no effect. */
 bool access_denied_beyond(const struct access_request *r, struct str from, struct str to);
 
-/* Whether rules 2 to 4 allow the action on every key that begins with `begin`, whatever the object,
- * where rule 1 does not deny it. True is certain; false may be an error on the safe side. Objects
- * are taken to belong to the bucket's owner. r->ask.key has no effect. */
+/* Whether rules 2 to 4 of access_allowed() allow the action on every object whose key begins with
+ * `begin`; rule 1 is ignored. Objects count as owned by the bucket's owner. The result may be false
+ * although the action is allowed, but it is never true if the action is not allowed. r->ask.key has
+ * no effect. */
 bool access_granted_below(const struct access_request *r, struct str begin);
 
 /* Whether some user may read an object below `to`, but may not read the same object below `from`.

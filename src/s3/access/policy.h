@@ -73,8 +73,8 @@ int policy_check_principals(const struct policy *p, policy_find_fn *find, void *
                             struct err *err) MUST_CHECK;
 
 /* Checks that requests to weir can have every condition key and variable that the policy uses. If
- * not, MalformedPolicy, because a denial with such a key would have no effect. The check is made
- * when a policy is set; policies that were stored before are applied as they are. */
+ * not, MalformedPolicy, because a denial with a key that no request has would have no effect. The
+ * check is made when a policy is set; policies that were stored before are applied as they are. */
 int policy_check_keys(const struct policy *p, struct err *err) MUST_CHECK;
 
 /* Whether the policy is too large to be compiled or evaluated on a fast worker, an HTTP thread
@@ -89,23 +89,22 @@ bool policy_may_allow(const struct policy *p, const struct policy_who *who, enum
  * it, else POLICY_NONE. */
 enum policy_effect policy_evaluate(const struct policy *p, const struct policy_request *r);
 
-/* Whether there is a rest of a key such that the policy denies the request's action on the key
- * `from` + rest, and does not deny it on the key `to` + rest. If `to` is empty: whether it denies
- * the action on any key that begins with `from`. Conditions about objects count as fulfilled. The
- * answer may be true although there is no such rest, but it is never false if there is one. r->key
- * has no effect. */
+/* Whether there is a text T such that the policy denies the request's action on the key `from` + T,
+ * but not on the key `to` + T. If `to` is empty: whether the policy denies the action on any key
+ * that begins with `from`. Conditions about objects count as fulfilled. The answer may be true
+ * although there is no such T, but it is never false if there is one. r->key has no effect. */
 bool policy_denies_beyond(const struct policy *p, const struct policy_request *r, struct str from,
                           struct str to);
 
-/* Whether one statement allows the request's action on every key that begins with `begin`, whatever
- * the object. Statements that deny are not looked at. The answer may be false where all these keys
- * are allowed, but never true where one is not. r->key has no effect. */
+/* Whether one statement allows the request's action on every object whose key begins with `begin`.
+ * Statements that deny are ignored. The answer may be false although all these objects are allowed,
+ * but it is never true if one of them is not. r->key has no effect. */
 bool policy_allows_below(const struct policy *p, const struct policy_request *r, struct str begin);
 
-/* Whether the policy may let some user do the request's action on a key below `to` that the user
- * may not do on the same key below `from`. "The same key" has the same bytes behind the prefix. The
- * answer may be true where there is no such key, but never false where there is one. r->who and
- * r->key have no effect. */
+/* Whether the policy may let some user do the request's action on a key below `to`, but not on the
+ * same key below `from`. "The same key" has the same bytes behind the prefix. The answer may be
+ * true although there is no such key, but it is never false if there is one. r->who and r->key have
+ * no effect. */
 bool policy_gives_beyond(const struct policy *p, const struct policy_request *r, struct str from,
                          struct str to);
 

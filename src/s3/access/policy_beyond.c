@@ -223,8 +223,8 @@ static bool statement_is_alike(const struct statement *t, const struct statement
 }
 
 /* Whether a statement treats some key below `to` better than the same key below `from`: it denies
- * less, or allows more. A statement that allows may be replaced by another one that allows the
- * same. */
+ * less, or allows more. A statement that allows more below `to` does no harm if another statement
+ * allows the same below `from`. */
 static bool statement_gives_beyond(const struct policy *p, const struct statement *s,
                                    const struct policy_request *r, struct str from, struct str to)
 {

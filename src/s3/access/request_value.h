@@ -1,6 +1,6 @@
 /* The values of condition keys that every HTTP request has, whatever it asks for: its time, its
- * connection and its sender. The gateway and other edges that ask a bucket's policy share them. Any
- * thread may call. */
+ * connection and its sender. The gateway and all other parts of weir that evaluate a bucket's
+ * policy use them. Any thread may call. */
 #ifndef S3_ACCESS_REQUEST_VALUE_H
 #define S3_ACCESS_REQUEST_VALUE_H
 

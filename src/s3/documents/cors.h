@@ -33,8 +33,8 @@ struct cors {
 int cors_read(struct cors *out, struct arena *a, struct str xml, struct err *err) MUST_CHECK;
 void cors_write(struct buf *out, const struct cors *cors);
 
-/* The parts of a request that rules look at. For a preflight these are the parts of the later
- * request, which the preflight announces in Access-Control-Request-*. */
+/* The parts of a request on which the choice of a rule depends. For a preflight these are the parts
+ * of the later request, which the preflight announces in Access-Control-Request-*. */
 struct cors_request {
     struct str origin, method;
     struct str headers; /* names, comma-separated; empty: none */

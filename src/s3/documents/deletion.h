@@ -7,7 +7,7 @@
 enum { DELETION_MAX_KEYS = 1000 };
 
 struct deletion {
-    struct xml_node *root; /* has as children `count` Objects, each with one Key, and Quiet */
+    struct xml_node *root; /* its children are `count` elements Object, and perhaps one Quiet */
     struct str *keys;      /* in the document's order */
     size_t count;
     bool quiet; /* the answer lists only failures */

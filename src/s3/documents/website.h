@@ -1,5 +1,5 @@
-/* Website configurations: the document, and the object that a GET of a website's path reads or the
- * redirect that it gets. Strings live in the arena. */
+/* Website configurations: reads and writes the document, and finds the object or the redirect with
+ * which a GET of a website's path is answered. Strings live in the arena. */
 #ifndef S3_DOCUMENTS_WEBSITE_H
 #define S3_DOCUMENTS_WEBSITE_H
 
@@ -9,7 +9,7 @@
 
 enum { WEBSITE_MAX_RULES = 50 };
 
-/* A redirect. Empty strings and a status of 0 were not given. */
+/* A redirect. Members that the document does not give are empty or 0. */
 struct website_redirect {
     struct str protocol; /* "http" or "https" */
     struct str host;

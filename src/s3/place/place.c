@@ -1,5 +1,5 @@
-/* Places of objects that rooms keep in ordinary buckets. Changes there are announced to replication
- * (docs/replication.md, "Capture"). */
+/* Places of objects that other parts of weir keep in ordinary buckets. Changes there are announced
+ * to replication (docs/replication.md, "Capture"). */
 #include "s3/place/place.h"
 
 #include "object/overlay.h"
@@ -182,7 +182,8 @@ int object_place_end(struct object_place *p, int code, struct err *err)
 
 /* --- small objects --- */
 
-/* Makes room for a body of this size, and one byte in which its end is found. */
+/* Makes room for a body of `size` bytes, and for one byte more: the reader finds the end of the
+ * body when it has room left. */
 static void place_reserve(struct buf *out, uint64_t size)
 {
     enum { ROOM = 256 << 10 }; /* most bytes for which room is made before they are there */
@@ -241,8 +242,8 @@ int object_place_put(struct object_place *p, struct str bytes, const struct obje
     return code;
 }
 
-/* Whether put_all() of the first place's bucket can put at all of the places. While the bucket is
- * being switched, some keys may be on the other side. */
+/* Whether all places are in the same bucket of the same storage, so that one put_all() can put all
+ * objects. While the bucket is being switched, some keys may be on the other side. */
 static bool places_are_together(const struct object_place *places, size_t count)
 {
     const struct bucket *first = places[0].bucket;

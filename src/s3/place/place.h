@@ -1,5 +1,5 @@
-/* Places of objects that rooms of weir keep in ordinary buckets, such as the lake's trees and the
- * archive's bundles.
+/* Places of objects that other parts of weir keep in ordinary buckets, such as the lake's trees and
+ * the archive's bundles.
  *
  * A place is one key of a bucket, found for one operation. The bucket is found by the same routes
  * as for a request of the given user. A place that is opened for a change announces the change, so
@@ -72,7 +72,8 @@ struct object_place {
 int object_place_open(struct object_place *out, const struct place_env *env, struct arena *a,
                       struct place_name name, enum place_use use, struct err *err) MUST_CHECK;
 /* Checks whether the last bytes of the change may be sent now. Call it as late as possible; it
- * never waits. ERR_BUSY: the change must not be made. */
+ * never waits. ERR_STORE: the change must not be made, because the lease is over
+ * (s3/gateway/capture.h). */
 int object_place_may(const struct object_place *p, struct err *err) MUST_CHECK;
 /* Reports that the operation ended with `code`, and releases the place. Returns `code`, or the
  * error of the report. In the second case the change may have been made, but the caller must not
@@ -99,8 +100,9 @@ int object_place_read(struct object_place *p, struct buf *out, struct object_inf
  * returns 0. */
 int object_place_put(struct object_place *p, struct str bytes, const struct object_conditions *c,
                      struct err *err) MUST_CHECK;
-/* Puts as many objects of these bytes, each at its place, which are different keys of one bucket.
- * It costs fewer syncs where the bucket has put_all(). After an error some of them may be there. */
+/* Puts `count` objects: the bytes bytes[i] at the place places[i]. The places must be different
+ * keys of one bucket. If the bucket has put_all(), this costs fewer syncs than single puts. After
+ * an error some of the objects may have been put. */
 int object_place_put_all(struct object_place *places, const struct str *bytes, size_t count,
                          struct err *err) MUST_CHECK;
 

@@ -1,5 +1,6 @@
-/* Encryption of objects that rooms keep: new objects get the default encryption of their bucket,
- * and objects that weir's own keys have sealed are opened (docs/encryption.md). */
+/* Encryption of objects that other parts of weir keep in buckets: new objects get the default
+ * encryption of their bucket, and objects that are encrypted with weir's own keys are made readable
+ * (docs/encryption.md). */
 #include "s3/place/place.h"
 
 #include "base/ids.h"
