@@ -31,27 +31,28 @@ struct capture {
     size_t member;
     unsigned phase;
     bool begun;     /* end() has to be called */
-    uint64_t lease; /* the lease (docs/replication.md, E1) under which the change began; 0: none
-                       needed */
+    uint64_t lease; /* number of the lease under which the change began: the time in which other
+                       processes wait for this process (docs/replication.md, E1); 0: none needed */
     struct intended what; /* the change; set only if there is a lease */
 };
 
 struct change_capture {
     /* Announces a change, before anything of it is sent. May wait. Where nothing is captured, the
-     * call costs only a few loads from memory. A storage that reports its changes itself
-     * (STORAGE_TELLS_CHANGES) needs no announcement; then only the errors matter. ERR_UNAVAILABLE:
-     * the change cannot be captured and must not be made (docs/replication.md, R5). ERR_BUSY: the
-     * change must not be made now, because the bucket is being switched, or because other processes
-     * may believe that this process is dead. The memory that `i` points to must stay until
-     * end(). */
+     * call costs only a few loads from memory. If the storage reports its changes itself
+     * (STORAGE_TELLS_CHANGES), the call announces nothing and only checks whether the change may be
+     * made.
+     *
+     * After an error the change must not be made. ERR_STORE: the change cannot be captured
+     * (docs/replication.md, R5), or this process's lease is over, so that other processes may go on
+     * without it. ERR_BUSY: the bucket is being switched. The memory that `i` points to must stay
+     * until end(). */
     int (*begin)(void *ctx, const struct intended *i, struct capture *out, struct err *err);
     /* Asks whether the last bytes of a change may be sent to a remote storage. Call it as late as
-     * possible. Never waits. ERR_BUSY: the bytes must not be sent, for the same reasons as in
-     * begin(). */
+     * possible. Never waits. ERR_STORE: the lease is over, so the bytes must not be sent. */
     int (*check)(void *ctx, const struct capture *c, struct err *err);
     /* Reports how the change ended. Call it exactly once after a begin() that succeeded. May wait.
-     * ERR_BUSY: other processes may have believed meanwhile that this process is dead, so the
-     * client must not get the answer that the change was made. */
+     * ERR_STORE: the lease ended during the change, so other processes may have gone on without
+     * this process. Then the client must not get the answer that the change was made. */
     int (*end)(void *ctx, struct capture *c, enum outcome outcome, struct err *err);
     void *ctx;
 };

@@ -38,9 +38,9 @@ int forward_send(struct storage *s, const struct forward_request *r, const struc
     return b->held.failed ? b->held.failed : forward_judge(s, code, err);
 }
 
-/* Returns how a change ended. Statuses 404 and 409 leave that open: a request that was sent twice
- * (docs/forward.md, F7) may have been refused only the second time, because the first time it made
- * or removed the object. */
+/* Returns how a change ended. After 404, 408 or 409 the outcome is unknown: if the request was sent
+ * twice (docs/forward.md, F7), its first copy may have made or removed the object, so that only its
+ * second copy was refused. */
 enum outcome forward_outcome(int code, struct exchange *e)
 {
     int status = code == 0 ? exchange_head(e)->status : 0;
@@ -237,8 +237,8 @@ static void drop_exchange(struct call *c)
     c->exchange = NULL;
 }
 
-/* Goes on with an answer that was waited for. ERR_AGAIN: a thread of the pool has to do the
- * rest. */
+/* Called when the answer is there, or when waiting for it ended. ERR_AGAIN: a thread of the pool
+ * has to do the rest. */
 static int forward_go_on(struct call *c, bool in_time, struct err *err)
 {
     bool may_block = http_may_block(c->http);

@@ -55,8 +55,9 @@ struct forward_body {
  * trailers. */
 int forward_body_open(struct forward_body *b, struct call *c, bool framing,
                       struct err *err) MUST_CHECK;
-/* Opens a body other than the request's, with the headers of c->head. The body has exactly `bound`
- * bytes, or at most `bound` bytes if `bound` is not above FORWARD_SMALL. */
+/* Opens a body that is read from `from` instead of from the client; c->head has the headers that
+ * describe it. If `bound` is above FORWARD_SMALL, the body has exactly `bound` bytes, else at most
+ * `bound` bytes. */
 int forward_body_of(struct forward_body *b, struct call *c, struct reader *from, uint64_t bound,
                     struct err *err) MUST_CHECK;
 /* Replaces a whole body that was verified by bytes that weir wrote and that mean the same. Takes
@@ -76,7 +77,7 @@ bool forward_is_hop(const struct http_head *head, struct str name);
 
 /* --- forward.c --- */
 
-/* Sends the whole request to the storage of its target, and the answer to the client. */
+/* Sends the whole request to the target's storage, and the storage's answer to the client. */
 int forward_call(struct call *c, struct err *err) MUST_CHECK;
 /* Sends the request to the storage. Returns the error that the client gets. */
 int forward_send(struct storage *s, const struct forward_request *r, const struct forward_body *b,

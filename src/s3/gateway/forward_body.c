@@ -227,7 +227,8 @@ int forward_body_replace(struct forward_body *b, struct call *c, struct buf *byt
     struct buf text = BUF_INIT(64);
 
     BUG_ON(!b->whole);
-    /* The budget has paid for the bytes that came, not for ours. */
+    /* The budget counts the client's bytes, which are released here; the bytes that weir wrote are
+     * not counted. */
     call_drop_gathered(b->budget, &b->bytes);
     b->budget = NULL;
     b->bytes = *bytes;

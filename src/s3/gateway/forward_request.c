@@ -117,8 +117,9 @@ static int check_connection(const struct call *c, struct err *err)
 
 /* --- headers that could name another object than the request does (docs/forward.md, F13) --- */
 
-/* Does the name end with `end`? "-" and "_" count as equal, because for servers that hand headers
- * on as variables "x_amz_copy_source" is the same header. */
+/* Does the name end with `end`? "-" and "_" count as equal, because some servers turn header names
+ * into names of variables: for them "x_amz_copy_source" is the same header as "x-amz-copy-source".
+ */
 static bool ends_as(struct str name, struct str end)
 {
     if (name.len < end.len)
@@ -149,7 +150,7 @@ static bool is_order(struct str header)
     return false;
 }
 
-/* Does the header name a second object, in a way that weir does not read? Other services have
+/* Does the header name a second object, by a name that weir does not evaluate? Other services have
  * their own names for x-amz-copy-source. */
 static bool names_object(struct str header)
 {
@@ -173,8 +174,8 @@ static bool is_form_data(const struct call *c, const struct http_header *h)
     return value.len >= type.len;
 }
 
-/* Does the key have a step "." or ".."? A server on the way may rewrite such a path, which nothing
- * would show if the path is not signed. */
+/* Does the key have a step "." or ".."? A server on the way may rewrite such a path. If the path is
+ * not signed, weir could not see that. */
 static bool has_steps(struct str key)
 {
     struct str step;

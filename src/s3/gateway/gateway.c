@@ -26,7 +26,7 @@ enum {
     STRANGERS_SHARE = 4, /* anonymous requests may use 1/STRANGERS_SHARE of that memory */
 };
 
-/* Parameters that ListBuckets knows. They may have no value. */
+/* Parameters that ListBuckets knows. A request may have them without a value. */
 static const char *const list_buckets_takes[] = {
     "prefix",
     "continuation-token",
@@ -179,8 +179,8 @@ static int call_operate(struct call *c, struct err *err)
         return code;
     }
     code = c->op->fn(c, err);
-    /* An error of reporting has no use: the answer is sent already, and the storage's commit has
-     * captured the change. */
+    /* The text of an error of reporting is not used: the answer is sent already. The change is not
+     * lost, because the storage's commit has captured it. */
     struct err late = {0};
     int told = call_captured(c, code == 0 ? OUTCOME_DONE : OUTCOME_UNKNOWN, &late);
     return code < 0 ? code : told;
@@ -256,7 +256,7 @@ static int call_end(struct call *c, int code, const struct err *err)
     return c->waits ? code : call_finish(c, code, err);
 }
 
-/* Serves the same request again, on a thread of the pool. */
+/* Continues the request on a thread of the pool. `in_time` is false if no thread was free. */
 static int serve_on_pool(struct http_request *req, void *ctx, bool in_time)
 {
     struct call *c = ctx;

@@ -2,7 +2,8 @@
  * whether that user may do it, and runs the operation on the storage that holds the bucket.
  * docs/gateway.md has the order of the steps, the limits and the table of operations.
  *
- * The gateway keeps nothing of a request, so any number of servers may share one gateway. */
+ * The gateway keeps no state of a request after its answer, so any number of servers may share one
+ * gateway. */
 #ifndef S3_GATEWAY_GATEWAY_H
 #define S3_GATEWAY_GATEWAY_H
 

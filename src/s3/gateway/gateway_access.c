@@ -1,9 +1,9 @@
 /* Decides about access, from the bucket's facts and the request. */
 #include "s3/gateway/gateway_int.h"
 
-/* Does the request fulfil "requester pays"? In such a bucket, requests that are anonymous, or do
- * not declare that the user pays, are refused. weir makes no bill, but this way a client that works
- * here also works on S3. */
+/* Does the request fulfil "requester pays"? In a bucket whose requesters pay, anonymous requests
+ * are refused, and so are requests that do not declare that the user pays. weir charges nobody, but
+ * a client that works here also works on S3. */
 static bool pays(struct call *c, const struct call_target *t)
 {
     struct str said = http_header(c->head, "x-amz-request-payer");
@@ -105,8 +105,8 @@ int call_need(struct call *c, struct call_target *t, enum s3_action action, stru
 }
 
 /* Checks that the user may set something that comes with a new object, such as tags. Users who may
- * write by the bucket's access list own what they write, so they may do that unless the policy
- * denies it. */
+ * write by the bucket's access list own what they write. So they need no further right for the
+ * tags, unless the policy denies the action. */
 static int need_with_write(struct call *c, enum s3_action action, struct err *err)
 {
     struct call_target *t = &c->target;

@@ -1,8 +1,8 @@
 /* Announces changes to replication before they are made (docs/replication.md, R1, R5). */
 #include "s3/gateway/gateway_int.h"
 
-/* Returns all that a request with this method on this level (object, bucket or service) can change,
- * as a set of enum thing_kind. That much is assumed for a request that only a remote storage
+/* Returns the most that a request with this method on this level (object, bucket or service) can
+ * change, as a set of enum thing_kind. weir assumes this for requests that only a remote storage
  * understands, such as Ceph's "?append". */
 static unsigned most_changes(const struct call *c)
 {

@@ -363,8 +363,9 @@ int encrypt_part(struct call *c, const struct object_meta *upload, struct put_op
     return code;
 }
 
-/* Requires the customer's key only if the upload has checksums, because older clients do not send
- * it here. AWS does the same, and newer versions of Ceph do not always require it either. */
+/* Requires the customer's key in CompleteMultipartUpload only if the upload has checksums, because
+ * older clients do not send the key there. AWS does the same, and newer versions of Ceph do not
+ * always require it either. */
 int encrypt_finish(struct call *c, const struct object_meta *meta, struct err *err)
 {
     struct put_seal seal = {0};

@@ -1,9 +1,9 @@
 /* Facts of a bucket: its info and its documents, decoded once and shared by all requests until the
  * info or a document changes (docs/gateway.md, "Facts").
  *
- * The table is direct mapped: each bucket has one slot, which it shares with other buckets. A
- * look-up is one comparison, under a lock that two threads rarely want at the same time. The size
- * is bounded without a list of recent uses. */
+ * The table is direct mapped: each bucket can be in one slot only, which it shares with other
+ * buckets. A look-up is one comparison, under a lock that two threads rarely want at the same time.
+ * The table has a fixed size, so it needs no list of recent uses. */
 #include "s3/gateway/gateway_int.h"
 
 #include "base/hash.h"
@@ -130,8 +130,8 @@ int call_document(struct call *c, struct bucket *b, const char *name, struct str
 
 /* --- making facts --- */
 
-/* Whether this is the bucket that a look-up of its name on `s` gives now. A bucket that lies over
- * several storages has its documents on its home. */
+/* Whether looking up the name of `b` on `s` now gives a bucket of the same kind as `b`: a plain
+ * bucket, or one that lies over several storages. The latter has its documents on its home. */
 static bool is_bucket_of(const struct bucket *b, const struct storage *s)
 {
     return bucket_home(b) == s && (b->storage == NULL) == (storage_overlay_of(s, b->name) != NULL);

@@ -1,6 +1,6 @@
-/* Finds which operation a request is: a row of the table that knows every parameter of the query.
- * An unknown parameter may be a sub-resource of a later S3, and a DELETE of that must not delete
- * the bucket. */
+/* Finds which operation a request is: a row of the table. The operation must know every parameter
+ * of the query, because an unknown parameter may be a sub-resource of a later version of S3. A
+ * DELETE of such a sub-resource must not delete the bucket. */
 #include "s3/gateway/gateway_int.h"
 
 /* Sub-resources that S3 has but gateway_table.c does not. Even a read of such a sub-resource must

@@ -94,9 +94,11 @@ struct call_target {
      * That side differs from at.storage only where weir serves both sides. NULL: the bucket is on
      * one storage. */
     struct storage *facts_at;
-    /* A reference, which holds all members below. NULL: the bucket is not open, or is foreign. */
+    /* A reference, which keeps all members below valid. NULL: the bucket is not open, or is
+     * foreign. */
     struct facts *facts;
-    struct bucket *bucket;   /* has the objects; held by `facts` or `at`; NULL: it is not open */
+    struct bucket *bucket;   /* the bucket with the objects; `facts` or `at` has the reference;
+                                NULL: it is not open */
     struct bucket_info info; /* of a foreign bucket only the name is set (docs/forward.md, F2) */
     struct policy *policy;
     bool policy_binds_owner;
@@ -131,12 +133,14 @@ struct call {
     struct arena *a;
     const struct operation *op;
     bool beyond; /* the query has parameters that `op` does not know, but a remote storage may */
-    struct err *refusal; /* why weir cannot serve the request itself; NULL: it can */
+    struct err *refusal; /* the error with which weir refuses the request unless a remote storage
+                            gets it; NULL: none */
     enum call_level level;
     struct str bucket_name, key; /* decoded */
     struct str host_bucket; /* the bucket that Host names, in lower case; empty in path style */
     bool is_website;        /* Host is the name of the bucket's website */
-    int status;         /* status of the error whose website page is sent; 0: the usual status */
+    int status;         /* status of an answer that sends a website's error page; 0: the operation
+                           chooses the status */
     struct str version; /* the parameter versionId; empty: not given */
     struct call_param query[CALL_QUERY_MAX];
     size_t query_count;
@@ -177,11 +181,11 @@ struct call {
     /* members for the values of policy conditions: */
     const struct object_info *object; /* the object that the request acts on; NULL: not known */
     const struct call_target *judged; /* the bucket that access is decided on */
-    /* The object that access is decided on. NULL: that of the request. */
+    /* The object that access is decided on. NULL: the object that the request names. */
     const struct call_item *item;
     struct str new_tags; /* new tags that are not in a header, in the form of x-amz-tagging */
-    /* A missing key, set while it is checked whether the user may list the bucket with the key as
-     * prefix. */
+    /* A key that does not exist. Set only while weir checks whether the user may learn that, which
+     * needs the right to list the bucket with this key as prefix. */
     struct str absent_key;
     struct policy_values values;
     struct str value;
@@ -390,15 +394,16 @@ int range_read(struct call *c, struct object_range *out, struct err *err) MUST_C
 /* --- gateway_capture.c: changes that replication must know of --- */
 
 /* Announces what the request changes at its target, before anything is sent or changed, and before
- * a large body is read. `keys` are the keys of DeleteObjects, else NULL. ERR_UNAVAILABLE: the
- * change must not be made. ERR_BUSY: the change must not be made now. */
+ * a large body is read. `keys` are the keys of DeleteObjects, else NULL. After an error the change
+ * must not be made. ERR_STORE: the change cannot be captured, or this process's lease is over
+ * (capture.h). ERR_BUSY: the bucket is being switched, or has moved to another storage. */
 int call_capture(struct call *c, const struct str *keys, size_t count, struct err *err) MUST_CHECK;
 /* Asks, just before a remote storage gets the last bytes of a change, whether they may be sent.
- * ERR_BUSY: they must not be sent. */
+ * ERR_STORE: they must not be sent, because the lease is over. */
 int call_may_send(struct call *c, struct err *err) MUST_CHECK;
 /* Reports how an announced change ended. Does nothing if no change was announced, or if its outcome
- * was reported already. ERR_BUSY: however the change ended, the client must not get the answer that
- * it succeeded. */
+ * was reported already. ERR_STORE: the lease ended during the change. However the change ended, the
+ * client must not get the answer that it succeeded. */
 int call_captured(struct call *c, enum outcome outcome, struct err *err) MUST_CHECK;
 void call_not_captured(struct call *c); /* reports that the announced change was not made */
 
@@ -508,7 +513,8 @@ bool copy_shares(const struct call *c, const struct copy_source *s);
 
 /* Puts the envelope and the key of a new object into `o`, if the request or the bucket's default
  * asks for encryption. The envelope is the wrapped key, which is stored with the object. `data` is
- * the key that the bytes are already sealed with; NULL: a new key is made. */
+ * the key that encrypts the object's bytes already, as in a copy that moves no bytes; NULL: a new
+ * key is made. */
 int encrypt_new(struct call *c, const struct sealed_key *data, struct put_options *o,
                 struct err *err) MUST_CHECK;
 /* Like encrypt_new(), for a part of an upload with this metadata. `o` gets the upload's key, if the
@@ -583,8 +589,8 @@ struct put_body {
  * none; DIGEST_MD5: none is made. */
 int put_body_open(struct put_body *b, struct call *c, enum digest_kind otherwise,
                   struct put_options *put, struct err *err) MUST_CHECK;
-/* Opens a body other than the request's, with the headers of c->head. The caller has filled in the
- * other members of `o`. */
+/* Opens a body that is read from `from` instead of from the client; c->head has the headers that
+ * describe it. The caller has filled in the other members of `o`. */
 int put_body_init(struct put_body *b, struct call *c, struct reader *from,
                   struct payload_options *o, struct put_options *put, struct err *err) MUST_CHECK;
 void put_body_close(struct put_body *b);
@@ -594,7 +600,7 @@ void respond_checksum(struct call *c, const struct object_checksum *sum);
 /* --- op_usage.c --- */
 
 /* Checks that the user may have one more bucket. TooManyBuckets: the user has as many as allowed.
- * Of several requests at the same time all may pass. */
+ * If several requests come at the same time, all of them may pass this check. */
 int usage_check_new_bucket(struct call *c, struct err *err) MUST_CHECK;
 /* Adds the headers that say how much the target's bucket holds. */
 void respond_usage(struct call *c, const struct bucket_usage *u);

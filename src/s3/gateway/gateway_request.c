@@ -6,7 +6,8 @@
 
 struct str call_param(const struct call *c, const char *name)
 {
-    /* Most requests have no query, but weir looks for many parameters in each. */
+    /* A short cut: weir looks for many parameters in each request, but most requests have no query.
+     */
     if (c->query_count == 0)
         return STR_EMPTY;
     struct str wanted = str_z(name);

@@ -92,7 +92,8 @@ static int need_source(struct call *c, struct copy_source *s, enum s3_action act
 static int judge_source(struct call *c, struct copy_source *s, int code, struct err *err)
 {
     enum s3_action action = s->version.len ? S3_ACTION_GET_OBJECT_VERSION : S3_ACTION_GET_OBJECT;
-    /* An object of a repository may have no ETag. */
+    /* If only a condition failed, the info of the source is filled in all the same: it has a key or
+     * an ETag. An object of a lake's repository may have no ETag. */
     bool there =
         code != ERR_NOT_FOUND && (code == 0 || s->head.info.key.len || s->head.info.etag.len);
     int may = need_source(c, s, action, there ? &s->head.info : NULL, err);
@@ -214,8 +215,8 @@ bool copy_shares(const struct call *c, const struct copy_source *s)
     bool here =
         from->kind == TARGET_HERE && to->kind == TARGET_HERE && from->storage == to->storage;
 
-    /* A bucket of a space knows by itself from which buckets it can copy. Of two buckets with one
-     * home, either may lie over several storages. */
+    /* A bucket of a space finds out itself whether it can copy from the source's bucket. Two
+     * buckets with the same home can share bytes even if one of them lies over several storages. */
     return (s->target.bucket->ops == c->target.bucket->ops || to->kind == TARGET_SPACE || here) &&
            (from->storage == to->storage || !target_is_foreign(from));
 }

@@ -82,8 +82,8 @@ static int check_ownership(struct call *c, struct buf *kept, struct err *err)
     return code;
 }
 
-/* Turns object lock on for the bucket, for good, with its first lock configuration. The bucket must
- * keep versions. */
+/* Turns object lock on for the bucket, with its first lock configuration. It cannot be turned off
+ * again. The bucket must keep versions. */
 static int enable_lock(struct call *c, struct err *err)
 {
     struct bucket *b = c->target.bucket;

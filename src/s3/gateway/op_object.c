@@ -70,7 +70,8 @@ static int respond_not_modified(struct call *c, const struct object_info *info)
  * result of looking for the object. */
 static int object_judge(struct call *c, const struct get_result *got, int code, struct err *err)
 {
-    /* An object of a repository may have no ETag. */
+    /* If only a condition failed, the info of the object is filled in all the same: it has a key or
+     * an ETag. An object of a lake's repository may have no ETag. */
     bool there = code != ERR_NOT_FOUND && (code == 0 || got->info.key.len || got->info.etag.len);
     enum s3_action action = s3_operation_action(c->op->id, c->version.len > 0);
     int may = call_need(c, &c->target, action, c->key, there ? &got->info : NULL, err);

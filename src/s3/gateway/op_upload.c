@@ -468,8 +468,9 @@ static int read_completion(struct call *c, struct completion *done, struct err *
     done->upload = (struct upload_info){.key = c->key, .id = call_param(c, "uploadId")};
     if (code == 0)
         code = upload_meta(c, &done->upload, &done->meta, err);
-    /* The upload is missing. The same request may have completed it before, which completing it
-     * again will show. */
+    /* There is no such upload. Perhaps the same request has completed it before. So the request
+     * goes on: completing an upload again either gives the same answer or fails with NoSuchUpload.
+     */
     if (code == S3_NO_SUCH_UPLOAD)
         return 0;
     if (code == 0)

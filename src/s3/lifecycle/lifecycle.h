@@ -16,7 +16,8 @@ enum { LIFECYCLE_MAX_RULES = 1000, LIFECYCLE_ID_MAX = 255, LIFECYCLE_NEWER_MAX =
 /* Which objects a rule applies to. A size limit that was not given is -1. */
 struct lifecycle_filter {
     bool old_form; /* the rule has <Prefix> itself, without <Filter> */
-    bool is_and;   /* the filter is written with <And>: it was read so, or has several predicates */
+    bool is_and;   /* lifecycle_write() uses <And>: the document had it, or there are several
+                      predicates */
     bool has_prefix;
     struct str prefix;
     struct tag_set tags;

@@ -290,8 +290,9 @@ static void deliver_asked(struct access_log *l, struct log_flush *f)
     struct log_pending *p = log_pending_find(l, f->name);
     int code = p ? pending_deliver(l, p, &f->key, &f->err) : 0;
 
-    /* An object was written, which is a success. Records of another configuration may still wait;
-     * their errors are reported when they are due. */
+    /* The flush has written an object, so it counts as a success. If records under another
+     * configuration could not be delivered, they still wait, and the log reports the error when
+     * their delivery is due. */
     if (f->key.len)
         code = 0;
     mutex_lock(&l->lock);
