@@ -1,7 +1,7 @@
-/* A copy of configDB in a file, sealed with the key file (docs/store-redis.md, I7). It holds users,
- * storages, routes, replications, switches and webhooks, as commands that make them again. Keys
- * that processes write about themselves (most keys that begin with "w:") are left out. Any thread
- * may call these functions. */
+/* A copy of configDB in a file, sealed with the key file (route/seal.h; docs/store-redis.md, I7).
+ * It holds users, storages, routes, replications, switches and webhooks, as commands that make them
+ * again. Keys that processes write about themselves (most keys that begin with "w:") are left out.
+ * Any thread may call these functions. */
 #ifndef ROUTE_CONFIG_COPY_H
 #define ROUTE_CONFIG_COPY_H
 

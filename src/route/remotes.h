@@ -1,12 +1,12 @@
 /* Remote storages of this weir, and the credentials that users have on them. There are two kinds of
- * remote storages. Those that were added while weir ran are kept in configDB and are the same on
- * every weir of one store (docs/security.md has the keys). Those of the configuration file are
- * called fixed. Both are added to the storages of route.h.
+ * remote storages. Those that were added while weir ran are kept in configDB, a database that all
+ * weirs of an installation share (docs/security.md has the keys). Those of the configuration file
+ * are called *fixed*. Both are added to the storages of route.h.
  *
- * Secrets are sealed with the data folder's key file. A change that was made through another weir
- * is seen when its message arrives. Until the store has been read once, looking for a bucket fails
- * with ERR_UNAVAILABLE (route.h), because the bucket might be on a storage that was not read yet.
- * Any thread may call these functions. */
+ * Secrets are sealed with the data folder's key file (route/seal.h). A change that was made through
+ * another weir is seen when its message arrives. Until the store has been read once, looking for a
+ * bucket fails with ERR_UNAVAILABLE (route.h), because the bucket might be on a storage that was
+ * not read yet. Any thread may call these functions. */
 #ifndef ROUTE_REMOTES_H
 #define ROUTE_REMOTES_H
 

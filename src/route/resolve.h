@@ -33,8 +33,8 @@ enum target_kind {
 struct target {
     enum target_kind kind;
     /* The storage that the bucket is on. For a bucket that lies over several storages it is the
-     * bucket's home; for a bucket of a space it is the space's own storage. Borrowed until the
-     * routes are closed. */
+     * bucket's home (object/overlay.h); for a bucket of a space it is the space's own storage.
+     * Borrowed until the routes are closed. */
     struct storage *storage;
     /* A reference to the bucket. NULL: the caller has the bucket open (route_ask.knows), or the
      * bucket was not opened, as with TARGET_FOREIGN, TARGET_RAW and route_ask.at. */

@@ -1,11 +1,13 @@
 /* The routes: storages by name, and the policies that lead users and buckets to storages.
  *
- * Policies are in configDB: p:route:<user> (a *user policy*) and p:route:<user>:<bucket> (a *bucket
- * policy*) name a storage, and the set p:route_block:<storage> names buckets that are refused
- * there. store_key_part() escapes the variable parts of keys. A bucket policy comes before a user
- * policy, and a user policy before the main storage. The hash w:copies names the places that
- * replication fills, and no route leads there. route/resolve.h finds a bucket by these policies. A
- * *switch* moves the clients of a replicated bucket to another storage (docs/replication.md).
+ * Policies are in configDB, a database that all weirs of an installation share (store/store.h).
+ * p:route:<user> (a *user policy*) and p:route:<user>:<bucket> (a *bucket policy*) name a storage,
+ * and the set p:route_block:<storage> names buckets that are refused there. store_key_part()
+ * escapes the variable parts of keys. A bucket policy comes before a user policy, and a user policy
+ * before the *main storage*, which is for everybody without a policy. The hash w:copies names the
+ * places that replication fills, and no route leads there. route/resolve.h finds a bucket by these
+ * policies. A *switch* moves the clients of a replicated bucket to another storage
+ * (docs/replication.md).
  *
  * All policies are held in memory, and published messages refresh them, so looking them up never
  * waits. Until the store was reached once, looking up fails with ERR_UNAVAILABLE. A `user` is a

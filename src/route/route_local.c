@@ -1,6 +1,6 @@
-/* Local storages that were added to this weir. The rows of the database's family "server" map
- * "storage:<name>" to "<id> <folder>", and "storage_ids" to the last id that was given. They are in
- * the database and not in configDB because the folder is on this machine. */
+/* Local storages that were added to this weir. The rows of the database's family "server"
+ * (docs/db.md) map "storage:<name>" to "<id> <folder>", and "storage_ids" to the last id that was
+ * given. They are in the database and not in configDB because the folder is on this machine. */
 #include "route/route.h"
 
 #include "base/vec.h"

@@ -1,9 +1,10 @@
 /* Users and their access keys.
  *
- * Users are kept in configDB (docs/security.md has the keys), with their secrets sealed by the data
- * folder's key file. All users are also held in memory, so that finding one never waits. A change
- * that was made through another weir on the same store is seen when its message arrives, usually
- * within a second. Any thread may call these functions. */
+ * Users are kept in configDB, a database that all weirs of an installation share (docs/security.md
+ * has the keys). Their secrets are sealed with the data folder's key file (route/seal.h). All users
+ * are also held in memory, so that finding one never waits. A change that was made through another
+ * weir on the same store is seen when its message arrives, usually within a second. Any thread may
+ * call these functions. */
 #ifndef ROUTE_USERS_H
 #define ROUTE_USERS_H
 

@@ -1,12 +1,12 @@
 -- Changes a route, the main storage or a block, unless a replication or a switch relies on it (docs/replication.md,
 -- P6).
 -- ARGV is one of these (* marks an argument that is escaped as in keys):
---   'route', user*, bucket* ('': all buckets of the user), storage ('': remove the policy), and the storage to which the
---     route leads without any policy
+--   'route', user*, bucket* ('': all buckets of the user), storage ('': remove the policy), and the storage to which
+--     the route leads without any policy
 --   'main', key, storage
 --   'block' or 'unblock', storage*, bucket*, and the bucket once more, not escaped
--- Answers {'ok'}, or a refusal: its reason ('source', 'switch', 'destination', 'copies'), the bucket ('': all buckets of
--- the user) and the storage.
+-- Answers {'ok'}, or a refusal: its reason ('source', 'switch', 'destination', 'copies'), the bucket ('': all buckets
+-- of the user) and the storage.
 local function raw(part)
     return (string.gsub(part, '%%(%x%x)', function(hex) return string.char(tonumber(hex, 16)) end))
 end

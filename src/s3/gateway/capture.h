@@ -1,6 +1,7 @@
 /* Capture: the gateway announces each change before it is made and reports afterwards how it ended,
- * so that replication misses no change (docs/replication.md, "Capture"). The calls are declared
- * here and implemented in a higher layer. */
+ * so that replication misses no change (docs/replication.md, "Capture"). While this process's
+ * *lease* lasts, other processes wait for it; when the lease is over, this process makes no changes
+ * (E1). The calls are declared here and implemented in a higher layer. */
 #ifndef S3_GATEWAY_CAPTURE_H
 #define S3_GATEWAY_CAPTURE_H
 
@@ -30,9 +31,8 @@ struct capture {
     /* This request's number in an intent (docs/replication.md) that requests share. */
     size_t member;
     unsigned phase;
-    bool begun;     /* end() has to be called */
-    uint64_t lease; /* number of the lease under which the change began: the time in which other
-                       processes wait for this process (docs/replication.md, E1); 0: none needed */
+    bool begun;           /* end() has to be called */
+    uint64_t lease;       /* number of the lease under which the change began; 0: none needed */
     struct intended what; /* the change; set only if there is a lease */
 };
 

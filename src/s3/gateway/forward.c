@@ -319,8 +319,8 @@ static int captured(struct call *c, int code, enum outcome outcome, struct err *
     return code < 0 ? code : told;
 }
 
-/* Called when the storage has answered. A bucket that was made is removed again if a space has
- * taken its name meanwhile. */
+/* Called when the storage has answered. A bucket that was made is removed again if a space
+ * (route/space.h) has taken its name meanwhile. */
 static int forward_settle(struct call *c, struct exchange *e, struct err *err)
 {
     bool made = c->op && c->op->flags & OP_MAKES && !c->beyond && exchange_head(e)->status == 200;

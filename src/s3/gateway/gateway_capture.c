@@ -24,8 +24,8 @@ static unsigned call_changes_of(const struct call *c)
     return (c->op ? c->op->changes : 0) | (!c->op || c->beyond ? most_changes(c) : 0);
 }
 
-/* Announces the request's change, except in buckets of spaces, which are not replicated, and for a
- * bucket that cannot be made. */
+/* Announces the request's change. Does nothing for buckets of spaces (route/space.h), which are not
+ * replicated, and for a bucket that cannot be made. */
 int call_capture(struct call *c, const struct str *keys, size_t count, struct err *err)
 {
     const struct change_capture *capture = c->g->o.capture;

@@ -124,7 +124,8 @@ static int read_acl(struct call *c, struct object_meta *out, struct err *err)
     if (!acl_headers_given(c->head))
         return 0;
     subject = (struct acl_subject){out->owner, t->info.owner};
-    /* Objects in a bucket of a space are private, so a client may say so, as s3cmd does. */
+    /* Objects in a bucket of a space (route/space.h) are private anyway, so a client may ask for
+     * that, as s3cmd does. */
     bool as_it_is = str_eq(canned, STR("bucket-owner-full-control")) ||
                     (t->at.kind == TARGET_SPACE && str_eq(canned, STR("private")));
     if (t->ownership == OWNERSHIP_BUCKET_OWNER_ENFORCED && !as_it_is)

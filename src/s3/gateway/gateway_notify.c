@@ -1,5 +1,5 @@
-/* Event notifications of requests: makes the note that a storage gets with a change, and checks new
- * configurations. */
+/* Event notifications of requests: makes the note (struct change_note) that a storage gets with a
+ * change, and checks new configurations. */
 #include "s3/gateway/gateway_int.h"
 
 static struct notify_source source_of(struct call *c)

@@ -1,5 +1,6 @@
-/* Finds where the bucket of a request is, and its facts: asks the routes once, and chooses the side
- * while the bucket is being switched. */
+/* Finds where the bucket of a request is, and its facts (gateway_facts.c). Asks the routes once.
+ * While the bucket is being switched from one storage to another, chooses the side (route/sides.h).
+ */
 #include "s3/gateway/gateway_int.h"
 
 #include "object/overlay.h"

@@ -128,9 +128,9 @@ int call_yield_bucket(struct call *c, struct storage *s, struct err *err)
     return taken ? s3_fail(err, S3_BUCKET_ALREADY_EXISTS) : code;
 }
 
-/* Checks that no space has the name of this bucket, which exists already. If a space has the name,
- * another request has just made the bucket and is about to remove it again (call_yield_bucket()).
- */
+/* Checks that no space (route/space.h) has the name of this bucket, which exists already. If a
+ * space has the name, another request has just made the bucket and is about to remove it again
+ * (call_yield_bucket()). */
 static int bucket_stays(struct call *c, struct err *err)
 {
     bool taken = false;

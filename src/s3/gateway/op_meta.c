@@ -26,7 +26,8 @@ static int respond_document(struct call *c, const struct get_result *got, struct
     return code;
 }
 
-/* Makes the note for the change's event. There are no events for retention and legal hold. */
+/* Makes the note (struct change_note) for the change's event. There are no events for retention and
+ * legal hold. */
 static int meta_note(struct call *c, const struct change_note **out, struct err *err)
 {
     static const struct {
@@ -130,8 +131,9 @@ int op_get_acl(struct call *c, struct err *err)
     return respond_document(c, &got, &xml);
 }
 
-/* Whether the list asks only for a private object in a bucket of a space, where every object is
- * private anyway. s3cmd asks for this, because it sets the list of a copy's source on the copy. */
+/* Whether the list asks only for a private object in a bucket of a space (route/space.h), where
+ * every object is private anyway. s3cmd asks for this, because it sets the list of a copy's source
+ * on the copy. */
 static bool stays_private(const struct call *c, const struct acl *acl)
 {
     return c->target.at.kind == TARGET_SPACE && acl_is_owners_only(acl);

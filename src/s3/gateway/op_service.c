@@ -1,5 +1,5 @@
-/* ListBuckets: lists the buckets of all spaces and storages, by name (docs/forward.md,
- * "ListBuckets"). */
+/* ListBuckets: lists the buckets of all spaces (route/space.h) and storages, by name
+ * (docs/forward.md, "ListBuckets"). */
 #include "base/vec.h"
 #include "object/overlay.h"
 #include "route/space.h"
