@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "s3/log/access_log.h"
 
-/* A request's head has at most 16 KiB, and escapes add to it. */
+/* The limit on a line. A request's head has at most 16 KiB, and escapes make it longer. */
 enum { LINE_MAX_BYTES = 64 * 1024 };
 
 /* The parts of a line that differ between the lines of one request. */

@@ -20,8 +20,8 @@ struct lifecycle_worker_options {
     int64_t day_ms;        /* 0: MS_PER_DAY */
     int64_t interval_ms;   /* 0: a day if day_ms is a real day, else half of day_ms */
     /* Returns true if the bucket must not be swept now, because it is being switched to another
-     * storage: an action of a rule on one storage would be repeated on newer objects of the other
-     * storage. May be NULL. */
+     * storage: a rule that removes an old object on one storage would also remove its newer state
+     * on the other. May be NULL. */
     bool (*rests)(void *ctx, const struct storage *s, struct str bucket);
     void *ctx;
     const struct log *log;
