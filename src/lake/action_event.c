@@ -89,9 +89,9 @@ static void event_close(struct action_call *c, struct head_tree *tree, struct tr
     head_tree_release(tree, c->lake);
 }
 
-/* Translates the code with which a walk has ended. A tree that cannot be read becomes ERR_GONE, an
- * expected error: its file was removed from the namespace, and the client should choose another
- * commit. */
+/* Turns the result of a walk over the action files into the caller's code. If a node of the tree is
+ * missing or damaged, the result is ERR_GONE, an error for the client: most likely the node was
+ * removed from the namespace, and the client can choose another commit. */
 static int event_code(const struct action_call *c, int code, struct err *err)
 {
     if (code == ERR_CORRUPT)

@@ -54,7 +54,8 @@ static int action_check_keys(const struct action_node *map, const char *const *k
     return code;
 }
 
-/* Reads a member that is a text. A member that is needed must not be empty. */
+/* Reads the text of the member `key` of a map. If `is_needed` is set, a missing or empty text is an
+ * error. */
 static int action_take_text(const struct action_node *map, const char *key, bool is_needed,
                             struct str *out, struct err *err)
 {
@@ -98,7 +99,8 @@ static int action_read_branches(struct action_event *out, struct arena *a,
     return code;
 }
 
-/* Reads an event: either a map with the list of its branches, or nothing. */
+/* Reads the value of an event: a map with a list of branches, or no value, which means every
+ * branch. */
 static int action_read_event(struct action_event *out, struct arena *a, const struct action_node *n,
                              struct err *err)
 {

@@ -8,7 +8,8 @@
 
 enum { SECRETS_MAX = 256 };
 
-/* A request under way. Secrets are the values of variables (H8); they never reach a record. */
+/* A request that is under way. The values of its variables are secrets (H8), and no record has
+ * them. */
 struct webhook_call {
     struct action_call *call;
     const struct action_hook *hook;

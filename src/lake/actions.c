@@ -12,7 +12,8 @@
 
 enum { RUN_FORGET_EVERY = 100 }; /* one run in this many, chosen by chance, removes old records */
 
-/* A run under way. The hooks of one file run in their order; files run at the same time (H6). */
+/* A run under way: all hooks of one event. The hooks of one file run in their order; files run at
+ * the same time (H6). */
 struct action_run {
     struct action_call *call;
     struct lake_run record;
@@ -32,8 +33,8 @@ struct action_outcome {
 
 /* --- seats (H9) --- */
 
-/* A seat: the right of one run to wait for its hooks. Only a limited number of runs has one at a
- * time. */
+/* A seat: the right of one run to wait for the answers of its webhooks. The number of seats is
+ * limited. */
 struct action_seat {
     struct list node;
     struct str owner;
@@ -108,7 +109,7 @@ static void run_file(struct action_run *run, size_t file)
     struct action_call c = *run->call;
     struct arena a = {0};
 
-    c.arena = &a; /* the event's arena is used by the event's own thread, which is another one */
+    c.arena = &a; /* files run on several threads, and an arena belongs to one thread */
     for (size_t i = 0; i < run->actions[file].hook_count && out->code == 0; i++)
         out->code = run_hook(run, &c, file, i, out);
     arena_release(&a);

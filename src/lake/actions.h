@@ -6,9 +6,9 @@
  * caller waits, and any failure refuses the change with ERR_PRECONDITION. The hooks after an event
  * run as a task on the queue.
  *
- * Each time, the hooks that are called form a run, and the run has a record. The records are in
- * partition `actions`, newest first, with the keys "<partition>/runs/<run>" and
- * "<partition>/tasks/<run>/<hook run>". */
+ * All hooks that one event calls form a *run*. The partition `actions` has a row for each run,
+ * "<partition>/runs/<run>", and a row for each hook of a run, "<partition>/tasks/<run>/<hook run>".
+ * Here <partition> is the partition of the repository. The newest run comes first. */
 #ifndef LAKE_ACTIONS_H
 #define LAKE_ACTIONS_H
 
@@ -37,7 +37,7 @@ int lake_actions_new(struct lake_actions **out, const struct lake_actions_option
 void lake_actions_free(struct lake_actions *x); /* NULL is fine; no call may be running */
 /* The interface for lake_options.hooks; it lives as long as `x`. */
 const struct lake_hooks *lake_actions_hooks(struct lake_actions *x);
-/* Makes running calls that wait for another host return soon. */
+/* Ends the waits of running calls for other hosts, so that the calls return soon. */
 void lake_actions_abort(struct lake_actions *x);
 
 /* Runs the hooks after an event, which a task's payload describes. The outcome is in the record of

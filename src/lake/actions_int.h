@@ -15,8 +15,8 @@ enum {
     ACTION_RUNS_KEPT = 1000,
 };
 
-/* The runs that wait for their webhooks. Their number is limited, because the webhooks are on hosts
- * that the repositories' owners chose (H9). */
+/* The runs that wait for the answers of their webhooks. Their number is limited, because the
+ * webhooks are on hosts that the repositories' owners chose (H9). */
 struct action_seats {
     struct mutex lock; /* class "lake.hooks" */
     struct list taken; /* of struct action_seat */

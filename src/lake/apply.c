@@ -1,6 +1,7 @@
-/* Applies changes to a tree. The base tree and the changes are read side by side. A node that lies
- * wholly before the next change is taken over by its id. A node whose range contains the next
- * change is entered. */
+/* Applies changes to a tree. The base tree and the changes are read side by side, in the order of
+ * keys. If all keys of a node are smaller than the next change, the new tree uses the node as it
+ * is. If the next change lies between the smallest and the greatest key of a node, the walk goes on
+ * with the children of the node. */
 #include "lake/tree_build.h"
 
 #include <stdio.h>

@@ -25,11 +25,11 @@ struct base_node {
     struct str bytes;
 };
 
-/* The place of the nodes that are made for a base tree: they are in memory, and all other nodes are
- * in `real`. One thread at a time uses it. */
+/* Where the nodes of trees are read and written while a base tree is made: the nodes of base trees
+ * are in memory, and all other nodes are in `real`. One thread at a time uses it. */
 struct base_nodes {
     struct node_place real;
-    bool builds; /* nodes that are written now belong to a base */
+    bool builds; /* nodes written now are part of a base tree */
     struct map nodes;
     size_t bytes;
 };
@@ -115,8 +115,8 @@ static int base_paths_next(void *ctx, struct tree_record *out, struct err *err)
     return 0;
 }
 
-/* Merges the trees of two merge bases, with the tree `base` as the base of this merge. Paths on
- * which they conflict get the identity BASE_CONFLICT. */
+/* Merges the trees of two merge bases; `base` is the base of this merge. Paths on which the two
+ * trees conflict get the identity BASE_CONFLICT. */
 static int base_merge(struct base_work *w, struct str base, struct str source, struct str *dest,
                       struct err *err)
 {
@@ -139,8 +139,9 @@ static int base_merge(struct base_work *w, struct str base, struct str source, s
 
 /* --- merging all bases --- */
 
-/* Merges the trees of the bases, one after the other. The base of each of these merges is found by
- * the same function. Its commits have lower generations, so the recursion ends. */
+/* Merges the trees of the bases, one after the other. Each of these merges needs a base itself,
+ * which this function makes by calling itself. That base consists of commits with lower
+ * generations, so the recursion ends. */
 static int base_join(struct base_work *w, const struct merge_bases *bases, struct str *root,
                      struct err *err)
 {

@@ -16,7 +16,7 @@ struct body_pass {
     struct arena *arena;
     struct object_place *place;
     const struct put_options *asked;
-    bool hashes; /* the storage does not compute the MD5 of the bytes that it gets */
+    bool hashes; /* the MD5 is computed here, because the storage does not compute it */
     struct md5 md5;
     unsigned char sum[MD5_LEN];
     struct object_checksum checksum;
@@ -178,7 +178,8 @@ int lake_body_copy(struct lake *l, struct arena *a, const struct lake_repo *r,
         code = ERR_UNSUPPORTED;
     if (code == 0)
         code = object_place_seal(&p, &own.meta, err);
-    /* The source is encrypted, and only the caller has its key. */
+    /* The namespace's bucket encrypts new objects. A copy inside the storage cannot encrypt, so the
+     * caller must read the object and put it. */
     if (code == 0 && own.meta.encryption.len)
         code = ERR_UNSUPPORTED;
     if (code == 0)
@@ -214,8 +215,8 @@ static int body_open_entry(struct lake *l, struct arena *a, const struct lake_re
     return code;
 }
 
-/* Moves the members that lake_body_get() fills from the opened object to *out. If `code` is an
- * error, closes the body instead. */
+/* If `code` is 0, gives the opened body to the caller of lake_body_get(), with the members of `got`
+ * that lake_body_get() fills. If `code` is an error, closes the body. */
 static int body_give(struct get_result got, int code, struct get_result *out)
 {
     if (code < 0) {

@@ -15,9 +15,9 @@
 #include "object/bucket.h"
 
 /* Puts a body at a new address and fills the entry's address, size, ETag, time and checksum. The
- * function uses the members verify, md5 and etag of `o` as a storage does. From the meta of `o` it
- * uses only the content type, the checksum and the storage class. `size` UINT64_MAX: the size is
- * not known. */
+ * members verify, md5 and etag of `o` have the same effect as in the put of a storage. From the
+ * meta of `o` only the content type, the checksum and the storage class are used. `size`
+ * UINT64_MAX: the size is not known. */
 int lake_body_put(struct lake *l, struct arena *a, const struct lake_repo *r, struct reader *body,
                   uint64_t size, const struct put_options *o, struct lake_entry *entry,
                   struct err *err) MUST_CHECK;
@@ -28,8 +28,8 @@ struct lake_body_source {
     const struct object_info *info; /* the object's info, with its key in that bucket */
 };
 /* Copies an object to a new address without moving its bytes through weir, and fills the entry as
- * lake_body_put() does. ERR_UNSUPPORTED: the object is not on the storage of the namespace; the
- * caller must read it and put it. */
+ * lake_body_put() does. ERR_UNSUPPORTED: the object is not on the storage of the namespace, or the
+ * namespace's bucket encrypts new objects; the caller must read the object and put it. */
 int lake_body_copy(struct lake *l, struct arena *a, const struct lake_repo *r,
                    const struct lake_body_source *from, const struct put_options *o,
                    struct lake_entry *entry, struct err *err) MUST_CHECK;
@@ -39,8 +39,8 @@ int lake_body_copy(struct lake *l, struct arena *a, const struct lake_repo *r,
 int lake_body_get(struct lake *l, struct arena *a, const struct lake_repo *r,
                   const struct lake_entry *entry, const struct object_range *range,
                   struct get_result *out, struct err *err) MUST_CHECK;
-/* As lake_body_get(), but neither this call nor reading the body waits. ERR_AGAIN: it would have to
- * wait; the caller uses lake_body_get() then. */
+/* As lake_body_get(), but neither this call nor reading the body waits. ERR_AGAIN: one of them
+ * would have to wait; the caller uses lake_body_get() then. */
 int lake_body_get_now(struct lake *l, struct arena *a, const struct lake_repo *r,
                       const struct lake_entry *entry, const struct object_range *range,
                       struct get_result *out, struct err *err) MUST_CHECK;
@@ -57,14 +57,14 @@ bool lake_body_is_free(int stage_code, bool may_be_there);
 
 /* --- bodies that pass through weir, for body.c and upload.c --- */
 
-/* A body on its way from a client to a storage. It is hashed if the storage does not do that, and
- * checked after its last byte, before the object becomes visible. */
+/* A body on its way from a client to a storage. weir computes its MD5 if the storage does not.
+ * After the last byte, and before the object becomes visible, the body is checked. */
 struct object_place;
 struct body_pass;
 struct body_pass *body_pass_new(struct arena *a, struct object_place *p, struct reader *from,
                                 const struct put_options *asked);
-/* Return the reader that the storage reads, and the options of the storage's call. The caller sets
- * the meta in the options. */
+/* body_pass_reader() returns the reader from which the storage takes the bytes, and
+ * body_pass_options() the options for the put. The caller sets the meta in the options. */
 struct reader *body_pass_reader(struct body_pass *b);
 struct put_options body_pass_options(struct body_pass *b);
 /* Returns the checksum that the last check computed. */

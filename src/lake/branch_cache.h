@@ -1,9 +1,10 @@
-/* Branches as they were read last, in memory.
+/* Branches as this process read them last, in memory.
  *
- * A cached branch may be out of date, so no caller relies on it. It tells a reader which rows to
- * ask for (docs/lake-s3.md, S7): the reader also reads the branch's record, after those rows and in
- * the same step, and compares it with `branch.stamp`. A stage (docs/lake.md, K1) writes on the
- * condition that the records of the branch and of the repository are still those of the cache.
+ * A cached branch may be out of date, so every use of it is checked. A reader (docs/lake-s3.md, S7)
+ * takes the branch's tokens from the cache, to know which rows to read. In the same round trip,
+ * after those rows, it reads the branch's record, and compares the record with `branch.stamp`. A
+ * stage (docs/lake.md, K1) writes on the condition that the records of the branch and of the
+ * repository are still those of the cache.
  *
  * The cache has a fixed number of places. Several branches share a place, and the branch that was
  * put last occupies it. Any thread may call these functions. */

@@ -30,7 +30,8 @@ struct lake_space {
     uint64_t swept_ms; /* when records of finished uploads were last removed, by clock_mono_ms() */
 };
 
-/* Number of documents that a repository can have (documents.c). */
+/* Number of documents that a repository can have (documents.c). A document is an S3 setting of a
+ * bucket, such as its policy. */
 enum { LAKE_DOCUMENTS = 7 };
 
 struct lake_bucket {
@@ -95,15 +96,16 @@ struct bucket_change {
     struct lake_at at;
     const struct object_conditions *conditions; /* NULL: none */
     const struct object_guard *guard;           /* NULL: none */
-    /* set if the body existed before, so that a collection does not remove it (lake/keep.h); NULL:
-     * the body is new */
+    /* set if the body existed before, so that a collection does not remove the body (lake/keep.h);
+     * NULL: the body is new */
     const struct lake_keep *keep;
-    /* address of the body that this change stages; if the entry has it already, an earlier try made
-     * the change; empty: the body is new */
+    /* Set if the same change may be tried again: the address of the body that it stages. If the
+     * path already has this address, an earlier try has made the change. Empty: the change is tried
+     * only once. */
     struct str own;
-    bool is_made;      /* the entry already has the address `own` */
-    bool may_be_there; /* the entry may be there although it was refused (lake_stage_options) */
-    int refused;       /* the code with which a condition refused the change */
+    bool is_made;      /* an earlier try has made the change (`own`) */
+    bool may_be_there; /* the entry may be staged although the call failed (lake_stage_options) */
+    int refused;       /* the error of the condition that refused the change; 0: none did */
 };
 /* Stages the entry and fills *out. */
 int bucket_change_put(struct bucket_change *c, const struct lake_entry *entry,

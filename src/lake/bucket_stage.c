@@ -143,7 +143,8 @@ int lake_bucket_remove(struct bucket *bucket, struct arena *a, struct str key,
                               .guard = &o->guard};
 
     *out = (struct remove_result){0};
-    /* Spark removes the "folder" of a branch, which is not an object. */
+    /* Spark removes the "folder" of a branch. No object has that name, so there is nothing to
+     * remove. */
     if (c.at.path.len == 0 && b->ref.len == 0)
         return 0;
     int code = change_check_removal(&c, o, err);

@@ -1,6 +1,7 @@
-/* The tree cache in memory: a hash table in stripes. Nodes and blocks are found by key. Their total
- * memory is bounded, and the least recently used slots of each stripe are dropped first. Blocks may
- * take an eighth of the memory: a missing node costs a read, a missing block only its decoding. */
+/* The tree cache in memory: a hash table in stripes, which are parts with a lock each. A *slot* of
+ * the table holds one open node or one decoded block, and is found by its key. The total memory is
+ * bounded, and the least recently used slots of each stripe are dropped first. Blocks may take an
+ * eighth of the memory: a missing node costs a read, a missing block only its decoding. */
 #include "lake/cache.h"
 
 #include "lake/tree_build.h"
@@ -236,7 +237,7 @@ bool cache_job_give(struct tree_cache *c, struct tree_job *j)
 
 /* --- slots --- */
 
-/* Returns whether the next slot to drop should be one of a block or one of a node. */
+/* Returns which sort of slot is dropped next: that of a block, or that of a node. */
 static enum cache_sort cache_giver(struct tree_cache *c)
 {
     size_t blocks = atomic_load(&c->bytes[CACHE_BLOCKS]);

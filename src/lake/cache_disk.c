@@ -29,7 +29,7 @@ struct disk_file {
 };
 
 struct cache_disk {
-    struct mutex lock; /* class "lake.disk"; guards what follows */
+    struct mutex lock; /* class "lake.disk"; guards the members below */
     struct map files;
     struct list use;
     uint64_t bytes;

@@ -40,8 +40,9 @@ static void change_fill(struct lake_tx *tx, struct branch_change *c)
         lake_tx_put_if(tx, c->also->name, c->also->value, c->also->when, c->also->stamp);
 }
 
-/* Adds the marks that protect the new content from a collection (lake/keep.h). A collection may be
- * removing a tree that no commit names, so such a tree needs a check too. */
+/* Adds the check and the marks that protect the new content from a collection (lake/keep.h).
+ * Refuses an old tree while a collection is under way: perhaps no commit names the tree, so the
+ * collection may be removing it. */
 static int change_keep_source(struct lake_tx *tx, struct lake *l, const struct branch_change *c,
                               struct err *err)
 {
@@ -59,7 +60,7 @@ static int change_keep_source(struct lake_tx *tx, struct lake *l, const struct b
     if (code < 0)
         return code;
     lake_tx_keep_state(tx, c->repo, &keep);
-    if (c->built && c->commit) /* the run may have read the commits before this one was added */
+    if (c->built && c->commit) /* a collection may have listed the commits before this write */
         code = (c->has_old_tree ? lake_tx_keep_commit : lake_tx_keep_new)(tx, l, c->repo, &keep,
                                                                           c->commit->id, err);
     return code < 0 ? code : lake_tx_keep_commit(tx, l, c->repo, &keep, c->kept, err);

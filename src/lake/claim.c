@@ -102,7 +102,8 @@ struct str claim_format(struct arena *a, const struct claim_words *w)
 
 /* --- void claims --- */
 
-/* Whether no repository has the partition, now or later, and none is being deleted there. */
+/* Whether no repository has the partition, or can still be made in it, and no repository is being
+ * deleted there. */
 static int claim_partition_is_gone(struct claim *c, struct str partition, struct str id, bool *out,
                                    struct err *err)
 {
@@ -120,8 +121,8 @@ static int claim_partition_is_gone(struct claim *c, struct str partition, struct
     return code;
 }
 
-/* Whether the claim is recent, and the repository that it names is being made, as the row of the
- * claim shows. */
+/* Whether the repository of the claim is being made now: the claim is recent, and its row
+ * exists. */
 static int claim_is_being_used(struct claim *c, const struct claim_seen *seen, struct str partition,
                                bool *out, struct err *err)
 {
@@ -191,9 +192,9 @@ static int claim_check_parents(struct claim *c, struct err *err)
 }
 
 /* Judges the claim of another repository that is being made: its row exists, and its object may
- * exist. A row without an object is removed, so that its repository can no longer be made. When two
- * repositories are made at the same time, at least one fails, since each puts its row before it
- * looks for others. */
+ * exist. If the object is absent, the row is removed, so that the other repository can no longer be
+ * made. When two repositories are made at the same time, at least one fails, because each puts its
+ * row before it looks for the rows of others. */
 static int claim_judge_other(struct claim *c, struct str partition, struct str space,
                              struct err *err)
 {
@@ -214,8 +215,8 @@ static int claim_judge_other(struct claim *c, struct str partition, struct str s
     return code;
 }
 
-/* Checks that the namespace overlaps with that of no repository, nor with that of a repository that
- * is being made. */
+/* Checks that no other repository, and no repository that is being made, has a namespace that
+ * overlaps with this one. */
 static int claim_check_others(struct claim *c, struct err *err)
 {
     static const char prefix[] = "claims/";
@@ -227,14 +228,14 @@ static int claim_check_others(struct claim *c, struct err *err)
     while (code == 0 && (code = kv_scan_next(scan, &key, &value, err)) == 0) {
         struct str partition = arena_str(&c->arena, str_skip(key, sizeof(prefix) - 1));
         struct str space = arena_str(&c->arena, value);
-        /* If both want the same namespace, the object of the claim decides which repository gets
-         * it. */
+        /* If both repositories want the same namespace, the object of the claim decides which of
+         * them gets it. */
         if (!str_eq(space, c->repo->space) && lake_spaces_overlap(space, c->repo->space))
             code = claim_judge_other(c, partition, space, err);
     }
     kv_scan_free(scan);
-    /* The repositories are checked after the claims: a claim whose repository was made meanwhile is
-     * now found among the repositories. */
+    /* The repositories are checked after the claims. So if the repository of a claim was made
+     * meanwhile, this check finds it. */
     return code == ERR_END ? lake_check_spaces(c->lake, c->repo, err) : code;
 }
 
@@ -257,8 +258,8 @@ static int claim_check_empty(struct claim *c, const char *folder, struct err *er
 
 /* --- making it --- */
 
-/* On a storage that has no conditional puts, the claim is put without a condition; claim_make() and
- * later looks read the object again in any case. */
+/* On a storage that has no conditional puts, the claim is put without a condition. claim_make() and
+ * all later checks read the object again in any case. */
 int claim_put(struct claim *c, const struct claim_seen *seen, struct str text, struct err *err)
 {
     struct object_conditions when = {0};

@@ -1,5 +1,6 @@
 /* Holding claims: which lake may remove files of a namespace (docs/lake-keeping.md, "Two lakes in
- * one namespace"; N1 to N7 are its invariants).
+ * one namespace"; N1 to N7 are its invariants). lake/claim.h says what a *life* is, and
+ * lake/claim_int.h what a *rival* is.
  *
  * A *look* reads and judges the claim of one namespace. A *note* is the result of the last look at
  * the claim of a repository, in memory. A *pass* looks at the claims of all repositories. */
@@ -17,7 +18,7 @@
 
 enum {
     CLAIM_TRIES = 5, /* how often a look is repeated if others change the claim meanwhile */
-    CLAIM_CLOCK_MS = MS_PER_S, /* storages give the time of a change in whole seconds */
+    CLAIM_CLOCK_MS = MS_PER_S, /* storages give the time of a change only in whole seconds */
     CLAIM_RETRY_MS = 30 * MS_PER_S,
 };
 
@@ -226,9 +227,11 @@ static int claim_refuse(const struct claim *c, enum claim_state state, struct er
                    STR_ARG(str_head(r->space, 160)));
 }
 
-/* Judges the claim `seen`. With its first look this process puts its life into the claim, if the
- * records know the life that is there (N2). If they do not know it, this process adds its own life
- * as the rival (N3). ERR_PRECONDITION, ERR_CONFLICT: another process has just changed the claim. */
+/* Judges the claim `seen`, and changes it where that is needed. If this lake's records have the
+ * life of the claim, and this is the first look of this process (`first`), the life of this process
+ * replaces it (N2). If the records do not have the life of the claim, this process adds its own
+ * life as the rival (N3). ERR_PRECONDITION, ERR_CONFLICT: another process has just changed the
+ * claim. */
 static int claim_judge(struct claim *c, const struct claim_seen *seen, bool first,
                        struct claim_look *out, struct err *err)
 {
@@ -275,8 +278,8 @@ static int claim_look(struct claim *c, struct claim_look *out, struct err *err)
     return code;
 }
 
-/* Checks that the repository still exists. ERR_NOT_FOUND: it was deleted, so its claim is gone for
- * a good reason. */
+/* Checks that the repository still exists. ERR_NOT_FOUND: the repository was deleted, which
+ * explains why its claim is absent. */
 static int claim_check_repo(struct claim *c, struct err *err)
 {
     struct lake_repo now;
@@ -323,9 +326,10 @@ int lake_claim_may_write(struct lake *l, const struct lake_repo *r, struct err *
     return code;
 }
 
-/* Whether the claim has been unchanged for more than twice claim_every_ms. Another lake that uses
- * the namespace and is running would have looked at the claim in that time, found a life that it
- * does not know, and changed the claim. So there is none (N4). */
+/* Whether the claim has been unchanged for more than twice claim_every_ms. In that time every
+ * running lake that uses the namespace has looked at the claim. Another lake would have found a
+ * life that its records do not have, and would have changed the claim. So no other lake uses the
+ * namespace (N4). */
 static bool claim_is_settled(const struct lake *l, const struct claim_look *look)
 {
     int64_t wait_ms = 2 * (int64_t)l->o.claim_every_ms;
@@ -361,7 +365,7 @@ int lake_claim_may_remove(struct lake *l, const struct lake_repo *r, struct lake
 
 /* --- taking --- */
 
-/* Puts a claim with a life that no other lake knows, and no rival. */
+/* Puts a claim with the new life `life`, which no other lake knows, and without a rival. */
 static int claim_take_once(struct claim *c, struct str life, struct err *err)
 {
     struct claim_words words, next = {.partition = c->repo->partition, .life = life};

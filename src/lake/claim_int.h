@@ -15,7 +15,7 @@ struct claim {
     bool bare;
 };
 
-/* A claim that is there. */
+/* The object of a claim as it was read. */
 struct claim_seen {
     struct str text; /* text.p is NULL: there is no claim */
     struct str etag;
@@ -23,8 +23,8 @@ struct claim_seen {
 };
 
 /* The parts of a claim's text. `life` is the life that uses the namespace (lake/claim.h); it is
- * empty in claims of old versions of weir. `rival` is the life of a lake that has found an unknown
- * life there; empty: none. */
+ * empty in claims of old versions of weir. `rival` is the life of a second lake: that lake found a
+ * life in the claim that its records do not have. Empty: there is no rival. */
 struct claim_words {
     struct str partition, id; /* `id` is the name of the repository */
     struct str life, rival;

@@ -63,8 +63,8 @@ static int token_drop(struct lake *l, struct str token, struct err *err)
     return code;
 }
 
-/* Changes the row if it is still as it was read. A row that another cleaner changed, or that the
- * write of its branch removed, is left alone. */
+/* Changes the row if it is still as it was read. The row is left alone if another cleaner has
+ * changed it, or if a write has removed it because its draft is now a token of a branch. */
 static int token_change_row(struct lake *l, struct arena *a, struct str token, struct str value,
                             enum cleanup_state state, struct err *err)
 {
@@ -77,8 +77,8 @@ static int token_change_row(struct lake *l, struct arena *a, struct str token, s
     return code == ERR_NOT_FOUND || code == ERR_PRECONDITION ? 0 : code;
 }
 
-/* A pass over the list. Rows of dropped tokens are removed many at a time: a row that a crash
- * leaves there makes the next pass drop its token again. */
+/* A pass over the list. Rows of dropped tokens are removed from the list in batches. If a crash
+ * comes first, the next pass drops these tokens again. */
 struct clean_pass {
     struct lake *lake;
     bool waits; /* a row on the list needs another pass soon */
@@ -104,9 +104,9 @@ static int pass_remove_row(struct clean_pass *p, struct str token, struct err *e
     return p->removals.count == CLEAN_BATCH ? pass_flush(p, err) : 0;
 }
 
-/* Drops the token if it is due. The row of an old draft is only changed to that of a token to drop:
- * from then on the write that would put the draft on a branch fails, and the next pass drops the
- * token. */
+/* Drops the token if it is time to do so. The row of an old draft is only changed to that of a
+ * token to drop: from then on the write that would put the draft on a branch fails, and the next
+ * pass drops the token. */
 static int token_clean(struct clean_pass *p, struct arena *a, struct str token, struct str value,
                        struct err *err)
 {

@@ -1,5 +1,6 @@
-/* The rows of the cleanup list, which names the tokens that the cleaner is to drop, and drafts
- * (docs/lake.md, C6 and "Drafts"). For the files of src/lake/ alone. */
+/* The rows of the cleanup list. The list names the tokens that the cleaner is to drop, which means
+ * to remove all their rows, and it names drafts (docs/lake.md, C6 and "Drafts"). For the files of
+ * src/lake/ alone. */
 #ifndef LAKE_CLEAN_H
 #define LAKE_CLEAN_H
 
@@ -13,7 +14,7 @@ enum cleanup_state {
 };
 /* Makes the value of a row in that state, with the present time; in the arena. */
 struct str cleanup_row_new(struct arena *a, enum cleanup_state state);
-/* Gives the row of a token that state, if the row is still the one with that stamp. */
+/* Changes the state in the row of a token, if the row is still the one with the stamp `stamp`. */
 int cleanup_row_set(struct lake *l, struct arena *a, struct str token, enum cleanup_state state,
                     struct str stamp, struct err *err) MUST_CHECK;
 

@@ -31,7 +31,8 @@ struct committing {
     size_t token_count;
     uint64_t epoch;
     struct lake_keep keep; /* the state of the collector before the first node was put */
-    /* The branch had all of `tokens` after they were read, so none was dropped meanwhile. */
+    /* The branch still had all of `tokens` after their rows were read, so no row was dropped before
+     * it was read. */
     bool is_whole;
     struct lake_draft rest; /* rows of the paths that were not chosen */
     bool is_judged;         /* the hooks before the commit have allowed the tree `judged` (C3) */
@@ -316,7 +317,8 @@ static int commit_try(struct committing *k, struct lake_commit *out, struct err 
             return err_set(err, ERR_NOT_MODIFIED, "no changes: commit " STR_FMT " has them",
                            STR_ARG(k->branch.commit_id));
         k->token_count = 0;
-        /* the rows of this draft are committed now, and may be out of date */
+        /* another commit has all staged rows, also those of this draft, so the draft is not
+         * needed */
         draft_give_up(&k->rest, k->lake, k->arena);
     }
     if (code == 0)

@@ -4,7 +4,8 @@
  * C5).
  *
  * A *turn* is the place of one commit, or of another change of a branch, in the queue. A turn is
- * slow while its change waits for webhooks, whose hosts the repository's owner chose. */
+ * *slow* while its change waits for webhooks: their hosts, which the repository's owner chose, may
+ * take minutes. */
 #ifndef LAKE_COMMIT_QUEUE_H
 #define LAKE_COMMIT_QUEUE_H
 

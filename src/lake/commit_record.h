@@ -1,4 +1,4 @@
-/* Adds a commit by its record from another repository, for tools that move histories. No ref
+/* Adds a commit that another repository has, from its record, for tools that move histories. No ref
  * changes. */
 #ifndef LAKE_COMMIT_RECORD_H
 #define LAKE_COMMIT_RECORD_H

@@ -160,8 +160,9 @@ static int deletion_ask_claim(struct deletion *d, struct err *err)
     return code == ERR_NOT_FOUND || (code == ERR_IN_USE && !d->row.purge) ? 0 : code;
 }
 
-/* Aborts uploads and, if the repository is purged, removes its files. An owner who has lost the
- * right to use the namespace leaves the files to the owner of the bucket. */
+/* Aborts uploads and, if the repository is purged, removes its files. If the owner of the
+ * repository has lost the right to use the namespace, the files stay, and the owner of the bucket
+ * may remove them. */
 static int deletion_files(struct deletion *d, struct err *err)
 {
     int code = deletion_ask_claim(d, err);

@@ -2,26 +2,27 @@
  *
  * Deleting a repository removes its record and adds a row to the to-delete list, in one write
  * (lake_repo_delete()). From then on nothing leads to the repository's other rows and files.
- * lake_delete_work() removes them, one repository after the other, in these steps:
+ * lake_delete_work() removes them, one repository after the other. A repository that is *purged*
+ * loses its files too; otherwise they stay. The steps:
  *
  * 1. For each branch, one write removes the branch and puts its tokens on the cleanup list.
  * 2. Unfinished uploads in parts are aborted.
  * 3. If the repository is purged, the objects of its namespace are removed.
  * 4. The partition is dropped.
  * 5. If the repository is purged, its objects are removed a second time after lake.drop.again, and
- * the claim last.
+ *    the claim last.
  * 6. The row is removed from the list.
  *
- * Every step can be repeated. If the process dies, the row stays, and the next work goes on. */
+ * Every step can be repeated. If the process dies, the row stays, and the next call goes on. */
 #ifndef LAKE_DELETE_H
 #define LAKE_DELETE_H
 
 #include "lake/lake.h"
 
 /* Removes the remains of every repository on the list. If the removal of one repository fails, the
- * failure is logged, the repository stays on the list, and the work goes on with the next. Between
- * the steps `ended` (NULL: never) is called, which returns whether the caller wants to stop.
- * Returns the code of the first failure. */
+ * failure is logged, the repository stays on the list, and the work goes on with the next. `ended`
+ * is called between the steps, and returns whether the work is to stop; NULL: the work never stops
+ * early. Returns the code of the first failure. */
 int lake_delete_work(struct lake *l, bool (*ended)(void *ctx), void *ctx,
                      struct err *err) MUST_CHECK;
 /* Whether a row of the list has work to do now. */

@@ -51,7 +51,7 @@ static void file_end(struct diagnose_file *f, struct buf *tar, const char *name)
     buf_release(&f->text);
 }
 
-/* Adds an error to errors.json; it ends only a part of the diagnosis. */
+/* Adds an error to errors.json. Only a part of the diagnosis has failed, and the rest goes on. */
 static void diagnose_error(struct diagnosis *d, struct str where, const struct err *err)
 {
     struct json_out *w = &d->errors.w;

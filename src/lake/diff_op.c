@@ -89,8 +89,8 @@ struct comparing {
     const struct lake_list_options *o;
 };
 
-/* Finds the left tree. For a three-dot comparison this is the tree of the merge base, which is then
- * held by *base. */
+/* Finds the left tree. For a three-dot comparison this is the tree of the merge base. *base then
+ * has that tree until the caller releases it. */
 static int comparing_left(struct comparing *c, struct lake *l, struct arena *a,
                           const struct lake_repo *r, struct str right_commit,
                           struct base_tree *base, struct diff_options *d, struct err *err)

@@ -1,6 +1,6 @@
-/* The documents of a repository's bucket: rows s3/<document> of its partition. The repository's
- * record counts the changes of its documents. So if the count is 0, the bucket has no documents,
- * and no further row is read. */
+/* The documents of a repository's bucket, which are its S3 settings, such as the policy: rows
+ * s3/<document> of the repository's partition. The repository's record counts the changes of its
+ * documents. If the count is 0, the bucket has no documents, and these rows need not be read. */
 #include "lake/bucket_int.h"
 #include "meta/error.h"
 #include "s3/access/access.h"
@@ -13,7 +13,7 @@ static const char *const document_names[LAKE_DOCUMENTS] = {
 
 #define OWNERSHIP_DOCUMENT "ownershipControls"
 
-/* Returns the index of the document; LAKE_DOCUMENTS if the lake does not keep it. */
+/* Returns the index of the document; LAKE_DOCUMENTS: the lake does not store such a document. */
 static size_t document_index(const char *name)
 {
     size_t i = 0;

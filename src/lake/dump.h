@@ -1,10 +1,10 @@
 /* Dump and restore of refs: all commits, tags and branches of a repository are written as three
  * trees into its namespace, and are read back from there into a bare repository.
- * docs/lake-moving.md tells the story.
+ * docs/lake-moving.md explains both.
  *
  * In such a tree the key of a record is the id of the commit, the tag or the branch; its data is
- * the record of the key-value store. lakeFS writes the same records into its own dumps, so those
- * can be restored too. The ids of the three trees are also in the namespace, in the file
+ * the record of the key-value store. lakeFS writes the same records into its own dumps, so a dump
+ * of lakeFS can be restored too. The ids of the three trees are also in the namespace, in the file
  * `_lakefs/refs_manifest.json`. The collector does not remove the trees that this file names.
  *
  * Staged changes, settings, pull requests and the repository's metadata are not in a dump. */
@@ -29,10 +29,13 @@ int lake_dump(struct lake *l, struct arena *a, const struct lake_repo *r,
 /* Restores the refs into a repository that has no default branch yet. The whole dump is checked
  * before the first row is written. The default branch is written last; a restore that was stopped
  * before that begins again from the start. No collection of the repository begins before the
- * restore has ended. ERR_INVALID: the repository is not bare, or the dump is not sound: an id is
- * wrong, a ref leads to a commit that is missing, the repository's default branch is missing, or a
- * branch or a tag has a tree that cannot be read (not with `force`). ERR_CORRUPT: a tree of the
- * dump cannot be read. ERR_DENIED: the repository is read-only, and not `force`. */
+ * restore has ended. Errors:
+ *
+ * - ERR_INVALID: the repository is not bare, or the dump is not sound: an id is wrong, a ref leads
+ *   to a commit that is missing, the repository's default branch is missing, or the tree of a
+ *   branch or a tag cannot be read. With `force` such an unreadable tree is no error.
+ * - ERR_CORRUPT: one of the three trees of the dump cannot be read.
+ * - ERR_DENIED: the repository is read-only, and `force` is not set. */
 int lake_restore(struct lake *l, const struct lake_repo *r, const struct lake_refs *refs,
                  bool force, const struct lake_progress *p, struct err *err) MUST_CHECK;
 

@@ -23,7 +23,7 @@ struct lake_files {
 int lake_files_list(struct lake *l, struct arena *a, const struct lake_repo *r, struct str prefix,
                     struct str after, struct lake_files *out, struct err *err) MUST_CHECK;
 
-/* Removes a file; a missing file is no error. `c` (NULL: none) are conditions. */
+/* Removes a file; a missing file is no error. `c` has the conditions of the removal; NULL: none. */
 int lake_files_remove(struct lake *l, const struct lake_repo *r, struct str key,
                       const struct object_conditions *c, struct err *err) MUST_CHECK;
 

@@ -3,10 +3,10 @@
  * every other operation (docs/lake.md, L10).
  *
  * The rules of retention say for how many days the ancestors of a branch's head are kept. A
- * repository without rules keeps every commit; a collection then only removes files that no commit
- * ever held.
+ * repository without rules keeps every commit; a collection then removes only files that no commit
+ * has ever used.
  *
- * A collection is a run. A repository has at most one run at a time. */
+ * One collection of one repository is a *run*. A repository has at most one run at a time. */
 #ifndef LAKE_GC_H
 #define LAKE_GC_H
 
@@ -73,12 +73,12 @@ int lake_gc_report(struct lake *l, struct arena *a, const struct lake_repo *r,
                    struct lake_gc_report *out, struct err *err) MUST_CHECK;
 
 /* Carries out the run that was asked for, or goes on with a run that was interrupted. If there is
- * no such run, returns 0 and does nothing. `ended` (NULL: never) is called again and again, and
- * returns whether the caller wants to stop. Then this call returns ERR_CANCELED, and the next call
+ * no such run, returns 0 and does nothing. A task on the queue calls this. `ended` (NULL: never) is
+ * called again and again; if it returns true, this call returns ERR_CANCELED, and the next call
  * goes on with the run. ERR_IN_USE: the run has ended and removed nothing more, because the files
  * may be another lake's (lake/claim.h); the report has the reason. ERR_BUSY: it is not known yet
- * whether another lake uses the files. A task on the queue calls this. Two calls for one repository
- * at the same time do no harm: one of them returns ERR_BUSY. */
+ * whether another lake uses the files, or another call carries out the same run, which does no
+ * harm. */
 int lake_gc_work(struct lake *l, const struct lake_repo *r, bool (*ended)(void *ctx), void *ctx,
                  struct err *err) MUST_CHECK;
 

@@ -16,8 +16,8 @@ static int exclude_body(struct gc_run *g, struct lake_tx *tx, struct kv_name nam
 
 /* --- nodes --- */
 
-/* A walk through the tree of a commit that is kept. The list is searched for many nodes at a
- * time. */
+/* A walk through the tree of a commit that is kept. The nodes are looked up on the list in
+ * batches. */
 struct exclusion {
     struct gc_run *run;
     struct tree_store store;
@@ -26,7 +26,7 @@ struct exclusion {
     size_t count;
 };
 
-/* Removes the gathered nodes from the list, if they are on it. */
+/* Removes the nodes of the batch from the list, where they are on it. */
 static int exclusion_write(struct exclusion *x, struct err *err)
 {
     struct kv_value rows[GC_SLICE] = {0};
@@ -79,8 +79,8 @@ static int exclude_tree(void *ctx, struct str root, struct err *err)
     return code;
 }
 
-/* Removes the nodes of a commit from the list. While the run was marking, the commit was made, or a
- * new reference to it was made. */
+/* Removes the nodes of a kept commit from the list. The commit was made, or got a new reference,
+ * while the run was marking. */
 static int exclude_commit(struct gc_run *g, struct lake_tx *tx, struct kv_name name,
                           struct str value, struct err *err)
 {

@@ -41,9 +41,9 @@ void gc_state_change(struct lake_tx *tx, const struct lake_repo *r, struct gc_st
 
 /* --- marks (gc_state.c) --- */
 
-#define GC_COMMITS  "gc/commits" /* /<id>: GC_KEPT or GC_EXPIRED */
-#define GC_KEPT_ROW "gc/kept"    /* /<address>: an empty row */
-#define GC_DEAD     "gc/dead"    /* /<run>/<key>: struct gc_dead */
+#define GC_COMMITS  "gc/commits" /* row gc/commits/<id>: GC_KEPT or GC_EXPIRED */
+#define GC_KEPT_ROW "gc/kept"    /* row gc/kept/<address>: no value */
+#define GC_DEAD     "gc/dead"    /* row gc/dead/<run>/<key>: struct gc_dead */
 #define GC_KEPT     STR("kept")
 #define GC_EXPIRED  STR("expired")
 
@@ -63,7 +63,7 @@ bool gc_ids_has(const struct gc_ids *s, struct str id);
 
 /* --- sorting on disk (gc_sort.c) --- */
 
-/* Sorts strings that do not fit into memory: writes sorted runs to files without names, and merges
+/* Sorts strings that do not fit into memory: writes sorted parts to files without names, and merges
  * them. A string has at most GC_STRING_MAX bytes. */
 enum { GC_STRING_MAX = 8192, GC_SORT_BYTES = 32 << 20, GC_SORT_RUNS = 64 };
 struct gc_sorter;
@@ -89,7 +89,8 @@ struct gc_run {
     bool (*ended)(void *ctx);
     void *ctx;
     struct lake_claim_watch *watch; /* when this call of lake_gc_work() has read the claim */
-    bool waits; /* set by gc_abandon(): a removal that was begun may still reach the storage */
+    /* set by gc_abandon(): the request of an earlier removal may still reach the storage */
+    bool waits;
     /* These members are used only while the run is marking: */
     struct gc_ids safe;     /* commits that a branch or a tag names */
     struct gc_ids expired;  /* commits that are expired */
@@ -158,7 +159,8 @@ int gc_mark_uploads(struct gc_run *g, struct err *err) MUST_CHECK;
 /* Aborts old uploads that no branch can receive any more. */
 int gc_remove_uploads(struct gc_run *g, struct err *err) MUST_CHECK;
 /* Removes the rows of the run's list of dead files, whose files stay. ERR_BUSY: a removal of a node
- * was begun lately and may still reach the storage; the row of that node stays until it cannot. */
+ * was begun lately, and its request may still reach the storage; the row of that node stays until
+ * that is impossible. */
 int gc_abandon(struct gc_run *g, struct err *err) MUST_CHECK;
 /* Removes the lists of earlier runs that were asked to mark only (mark_only). */
 int gc_remove_old_lists(struct gc_run *g, struct err *err) MUST_CHECK;

@@ -1,4 +1,5 @@
-/* Marking: which files of the namespace are dead (docs/lake-keeping.md, G3 to G6). */
+/* Marking: finds the files of the namespace that are dead, which means that a run may remove them
+ * (docs/lake-keeping.md, G3 to G6). */
 #include "lake/files.h"
 #include "lake/gc_int.h"
 #include "lake/iter.h"
@@ -317,7 +318,8 @@ static int mark_dead_body(struct mark_batch *b, struct str candidate, struct err
     return mark_batch_add(b, key, &d, err);
 }
 
-/* Walks both sorted lists: a candidate that is not live is dead. */
+/* Walks the sorted candidates and the sorted keys of live bodies side by side: a candidate that is
+ * not live is dead. */
 static int mark_bodies(struct mark_batch *b, struct gc_sorter *candidates, struct err *err)
 {
     struct gc_sorter *live = b->run->live;
@@ -354,8 +356,8 @@ static int mark_node(struct gc_run *g, void *ctx, const struct lake_file *f, str
     return mark_batch_add(ctx, f->key, &d, err);
 }
 
-/* Lists the nodes that are dead. Nodes are named by their content, so a commit may put a dead node
- * again at any time (G17). */
+/* Lists the nodes that are dead. A commit may put a dead node again at any time, because nodes are
+ * named by their content; G17 says how the node is then kept. */
 static int mark_nodes(struct mark_batch *b, struct err *err)
 {
     struct gc_run *g = b->run;

@@ -82,9 +82,10 @@ static int retain_each(struct retain *t, struct lake_iter *it,
     return code == ERR_END ? 0 : code;
 }
 
-/* Finds the commits at which walks begin. Leaves are read before heads: a commit that becomes a
- * head meanwhile is then known as a head or not known at all. It is never mistaken for a commit
- * without a branch. */
+/* Finds the commits at which walks begin: leaves (commits that are not the first parent of another
+ * commit), heads and tags. Heads are read after leaves: in the other order a commit that is
+ * published in between would be found as a leaf alone, and be mistaken for a commit without a
+ * branch. */
 static int retain_find_starts(struct retain *t, struct err *err)
 {
     const struct gc_run *g = t->run;
@@ -112,8 +113,9 @@ static int retain_start_order(const void *a, const void *b)
     return (l->days < r->days) - (l->days > r->days);
 }
 
-/* Walks from a start along first parents. A node's `children` holds 1 + the most days with which a
- * walk has gone on to its parent. */
+/* Walks from a start along first parents. The member `children` of a node has another meaning here:
+ * it is 0 until a walk has gone on from the node to its parent, and then 1 + the days of the walk
+ * with the most days that has done so. */
 static int retain_walk(struct retain *t, const struct retain_start *start, struct err *err)
 {
     int64_t threshold = t->now_ms - (int64_t)(start->days * t->day_ms);

@@ -86,7 +86,8 @@ static int round_page(struct lake *l, struct arena *a, struct lake_page *page, b
         page->after = repos[i].id;
         code = lake_gc_rules_get(l, &work, &repos[i], &rules, err);
         arena_release(&work);
-        /* Rules that cannot be read: the run will fail, and its report will have the error. */
+        /* A repository whose rules cannot be read gets a turn too: its run fails, and the report
+         * has the error. */
         if (code == 0 || code == ERR_CORRUPT) {
             *out = repos[i];
             return 0;

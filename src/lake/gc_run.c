@@ -113,7 +113,7 @@ int lake_gc_allow(struct lake *l, struct arena *a, const struct lake_repo *r, st
     lake_tx_init(&tx, a);
     gc_state_change(&tx, r, &state, &next);
     code = lake_tx_write(l, &tx, NULL, err);
-    return code == ERR_PRECONDITION ? 0 : code; /* another process has ended the hold */
+    return code == ERR_PRECONDITION ? 0 : code; /* another process has left the phase GC_HELD */
 }
 
 /* --- carrying out --- */
@@ -165,8 +165,8 @@ int gc_run_enter(struct gc_run *g, enum gc_phase phase, struct err *err)
     return code == ERR_PRECONDITION ? run_lost(err) : code;
 }
 
-/* G1: begins the run that was asked for. A run that would not be allowed to remove anything does
- * not begin, so that it marks no commit as expired. */
+/* G1: begins the run that was asked for. If this lake may not remove files of the namespace, the
+ * run does not begin, so that no commit is marked as expired. */
 static int run_begin(struct gc_run *g, struct err *err)
 {
     uint64_t grace = g->lake->o.gc_grace_ms ? g->lake->o.gc_grace_ms : MS_PER_DAY;
@@ -182,8 +182,8 @@ static int run_begin(struct gc_run *g, struct err *err)
     return gc_run_enter(g, GC_MARKING, err);
 }
 
-/* Marks. After a crash marking starts again. Files that an earlier try put on the list may stay
- * there: if a reference to one was made since, it has left a mark. */
+/* Does the marking. After a crash marking starts again, and files that an earlier try put on the
+ * list may stay on it: a reference that was made to one of them since has left a mark. */
 static int run_mark(struct gc_run *g, struct err *err)
 {
     struct lake_gc_report *r = &g->report;

@@ -1,6 +1,6 @@
-/* Sorts strings that do not fit into memory. Strings are collected in memory; when it is full they
- * are sorted and written to a file, a run. Reading merges the runs. The files have no names, so a
- * process that dies leaves none behind. */
+/* Sorts strings that do not fit into memory. When the strings in memory reach the limit, they are
+ * sorted and written to a file, which is called a run here. Reading merges the runs. The files have
+ * no names, so a process that dies leaves none behind. */
 #include "lake/gc_int.h"
 
 #include "base/ids.h"

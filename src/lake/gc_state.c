@@ -157,8 +157,8 @@ int lake_tx_keep_commit(struct lake_tx *tx, struct lake *l, const struct lake_re
     return code;
 }
 
-/* If the commit has expired, it cannot become live during a run, because that run may already have
- * listed the commit's bodies as dead. */
+/* An expired commit cannot become live again during a run, because the run may already have listed
+ * the commit's bodies as dead. */
 int lake_tx_keep_new(struct lake_tx *tx, struct lake *l, const struct lake_repo *r,
                      const struct lake_keep *keep, struct str id, struct err *err)
 {
@@ -248,10 +248,10 @@ int lake_keep_node(const struct lake_keep *keep, struct lake *l, const struct la
     return code;
 }
 
-/* A run that was marking may have put the nodes on its list of dead files. They are safe only if
- * the commit is published before that run stops marking, so the state must be the same. From every
- * other state the collector may have moved on by one step: a run that has only begun has removed
- * nothing yet, and a run that is removing, or has just ended, does not have these nodes on its
+/* Nodes that were put while a run was marking may be on that run's list of dead files. They are
+ * safe only if the tree is published before the run stops marking, so the state must be the same.
+ * From every other state the collector may have moved on by one step. A run that has only begun has
+ * removed nothing yet. A run that is removing, or has just ended, does not have these nodes on its
  * list. */
 bool lake_keep_covers(const struct lake_keep *old, const struct lake_keep *now)
 {

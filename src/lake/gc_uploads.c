@@ -32,9 +32,9 @@ static int uploads_each(struct gc_run *g, upload_row_fn *fn, void *ctx, struct e
     return code == ERR_END ? 0 : code;
 }
 
-/* Marks the body of an upload as live. An upload whose parts have become a body, but not an object
- * yet, can be finished again at any time. An upload that was finished before the cutoff needs no
- * mark: if its object still exists, a token or a commit names the body. */
+/* Marks the body of an upload as live. The parts of an unfinished upload may already be joined to a
+ * body, and the client can finish the upload at any time. An upload that was finished before the
+ * cutoff needs no mark: if its object still exists, a token or a commit names the body. */
 static int upload_mark(struct gc_run *g, void *ctx, struct str key, struct str value,
                        const struct lake_upload *u, struct err *err)
 {
@@ -50,8 +50,8 @@ int gc_mark_uploads(struct gc_run *g, struct err *err)
 
 /* --- uploads that nobody can finish --- */
 
-/* Adds the upload to the sorter as "<address> NUL <id>". Sorted, these are in the order in which
- * the bucket lists uploads. */
+/* Adds the upload to the sorter as "<address> NUL <id>". The sorter then gives uploads in the order
+ * in which the bucket lists them. */
 static int upload_note(struct gc_sorter *s, struct str address, struct str id, struct err *err)
 {
     struct buf text = {0};
@@ -88,7 +88,7 @@ static int upload_judge(struct gc_run *g, void *ctx, struct str key, struct str 
     struct lake_tx tx;
     int code = 0;
 
-    /* The upload has no parts any more, and lake_uploads_sweep() removes its record. */
+    /* A finished upload has no parts any more, and lake_uploads_sweep() removes its record. */
     if (u->finished_ms)
         return 0;
     if (!is_live)

@@ -15,13 +15,13 @@ struct graph_node {
     unsigned parent_count;
     char (*parents)[LAKE_ID_LEN];
     /* These members are for the walk: */
-    /* history: number of the commit's children that the walk has seen and not returned yet
-     * (gc_retain.c uses it otherwise) */
+    /* in a walk over a history: number of the commit's children that the walk has seen and not
+     * returned yet (gc_retain.c uses the member for another purpose) */
     unsigned children;
-    /* search for merge bases: a set of the sides from which the commit was reached */
+    /* in a search for merge bases: the set of sides from which the commit was reached */
     unsigned marks;
     bool queued; /* the commit is or was in the walk's first heap */
-    bool ready;  /* iterator over a history: the commit is or was in the heap of ready commits */
+    bool ready;  /* in a walk over a history: the commit is or was in the heap of ready commits */
 };
 
 struct graph {

@@ -13,8 +13,9 @@ struct head_change {
     const struct lake_repo *asked; /* the repository's record as the caller gave it */
     struct str name;               /* name of the branch */
     bool force;
-    unsigned protects; /* a set of enum lake_protect: a rule with any of them refuses the change */
-    bool has_event;    /* hooks are called, with `event` and `source` */
+    /* bits of enum lake_protect: a rule of protection that has one of them refuses the change */
+    unsigned protects;
+    bool has_event; /* hooks are called, with `event` and `source` */
     enum lake_event event;
     struct str source;
     /* Fills *out with the commit that becomes the head. It must resolve refs in each call anew: the

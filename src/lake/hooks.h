@@ -7,7 +7,7 @@
 #include "lake/lake.h"
 
 enum lake_event {
-    LAKE_ON_PREPARE_COMMIT, /* before anything is sealed; this event has no hook afterwards */
+    LAKE_ON_PREPARE_COMMIT, /* before anything is sealed; this event has no hook after the change */
     LAKE_ON_COMMIT,
     LAKE_ON_MERGE,
     LAKE_ON_REVERT,

@@ -60,8 +60,8 @@ static int import_check(const struct lake_import_options *o, struct lake *l,
 
 /* --- old records --- */
 
-/* Removes records of imports that ended a day ago; clients are not promised an answer about them
- * any more. A failure does not matter, because the next import tries again. */
+/* Removes the records of imports that ended more than a day ago: clients can rely on a record only
+ * for a day. A failure does not matter, because the next import tries again. */
 static void import_forget_old(struct lake *l, struct arena *a, const struct lake_repo *r)
 {
     static const char prefix[] = "imports/";

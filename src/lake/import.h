@@ -53,8 +53,9 @@ int lake_import_get(struct lake *l, struct arena *a, const struct lake_repo *r, 
 /* Cancels an import that is under way. ERR_CONFLICT: the import has ended. */
 int lake_import_cancel(struct lake *l, struct arena *a, const struct lake_repo *r, struct str id,
                        struct err *err) MUST_CHECK;
-/* Carries out the import. If it fails for good, the record gets the error and the call returns 0.
- * After other errors the caller should try again. `ended` is as in lake_gc_work(). */
+/* Carries out the import. If it fails and a further try cannot succeed, the error is written to the
+ * record and the call returns 0. After other errors the caller should try again. `ended` is as in
+ * lake_gc_work(). */
 int lake_import_work(struct lake *l, const struct lake_repo *r, struct str id,
                      bool (*ended)(void *ctx), void *ctx, struct err *err) MUST_CHECK;
 

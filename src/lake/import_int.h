@@ -5,7 +5,8 @@
 #include "lake/import.h"
 #include "lake/lake_int.h"
 
-/* `<partition>`, imports/<id>. Fields up to 99 are lakeFS's message ImportStatusData. */
+/* The row imports/<id> of the repository's partition. Fields up to 99 are lakeFS's message
+ * ImportStatusData. */
 struct import_record {
     struct lake_import_status status;
     struct str branch, message, committer, user;

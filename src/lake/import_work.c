@@ -23,8 +23,8 @@ struct import_work {
     size_t prefix_count;
     bool (*ended)(void *ctx);
     void *ctx;
-    /* The progress is encoded in these two arenas in turn, because the last record must live until
-     * the next is written. */
+    /* The record with the progress is encoded into these two arenas in turn, because the record
+     * that was written last must live until the next one is written. */
     struct arena notes[2];
     unsigned note;
     /* The import's record with the commit that is about to be published. The publishing write puts
@@ -107,9 +107,9 @@ static int import_note(struct import_work *w, struct err *err)
     return import_record_save(w->lake, a, w->repo, w->record, err);
 }
 
-/* Finds out how the listed objects are encrypted, which a listing does not say, so that
- * import_check_key() can refuse objects with a customer's key (SSE-C). Only for storages that keep
- * bytes sealed by weir; from other storages an SSE-C object is imported, and reading it fails
+/* Finds out how the listed objects are encrypted, so that import_check_key() can refuse objects
+ * with a customer's key (SSE-C); a listing does not say it. This is done only for storages that
+ * keep bytes sealed by weir. From other storages an SSE-C object is imported, and reading it fails
  * later. */
 static int import_look(struct object_place *p, struct arena *a, struct list_result *list,
                        struct err *err)
@@ -455,7 +455,7 @@ static int import_run(struct import_work *w, struct err *err)
     return code;
 }
 
-/* Ends the work, after the record was changed by others: the import was canceled or made, or
+/* Ends this try, because others have changed the record: the import was canceled or has ended, or
  * another process works on it too. ERR_BUSY: the import has not ended. The other process may die,
  * so this task is tried again (I3). */
 static int import_yield(struct import_work *w, struct err *err)

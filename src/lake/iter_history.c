@@ -1,13 +1,17 @@
 /* The history of a commit: its ancestors, the newest first, and never a parent before a child.
  *
  * Times alone do not give such an order, because clocks differ: a child may be older than its
- * parent. Generations give such an order, because a child's generation is above that of its
- * parents. So the walk has two heaps. *Explored* commits are taken by generation, and each counts
- * as a child of its parents. When all commits down to some generation are explored, all children of
- * the commits of that generation are counted. A commit is *ready* when all its children were
- * returned, and of the ready commits the newest is returned next. (Git orders its log by the same
- * idea.) A history whose generations are wrong still ends and has each commit once; only its order
- * may be wrong. */
+ * parent. Generations do, because a child's generation is above that of its parents. So the walk
+ * has two heaps:
+ *
+ * - The first heap has the commits that are still to be *explored*, the highest generation first.
+ *   To explore a commit is to count it as a child of each of its parents. When all commits down to
+ *   some generation are explored, all children of the commits of that generation are counted.
+ * - The second heap has the commits that are *ready*: all their children were returned. The newest
+ *   of them is returned next.
+ *
+ * Git orders its log by the same idea. A history whose generations are wrong still ends and has
+ * each commit once; only its order may be wrong. */
 #include "lake/graph.h"
 #include "lake/id_set.h"
 #include "lake/iter_int.h"
@@ -23,7 +27,7 @@ struct history_iter {
     char id[LAKE_ID_LEN]; /* the commit that was returned last */
     bool begun;
     int failed;        /* an error of the walk, which stays until the next seek */
-    struct buf sought; /* id to begin with; empty: none */
+    struct buf sought; /* id that a seek asked for, the next to be returned; empty: none */
     struct lake_commit commit;
 };
 
@@ -75,8 +79,8 @@ static int history_explore_to(struct history_iter *it, int32_t generation, struc
     return code;
 }
 
-/* Removes the node, whose commit is returned now, from the walk. Parents whose other children were
- * all returned become ready. */
+/* Takes the node out of the walk, because its commit is returned now. Parents whose other children
+ * were all returned become ready. */
 static int history_pass(struct history_iter *it, struct graph_node *n, struct err *err)
 {
     struct graph_node *parent;

@@ -1,17 +1,17 @@
-/* The duties of writers beside collections: how a write makes a new reference to a commit, or to a
- * body that exists already, so that no collection removes the thing. To *keep* such a thing is to
- * do that. A struct lake_keep is the state of the collector as a writer has read it.
+/* How writers and collections work together. A write may make a new reference to a commit, or to a
+ * body that exists already, while a run of the collector looks for files to remove. These functions
+ * *keep* the commit or the body, so that the run does not remove it.
  *
- * A write may begin to refer to a thing while a run of the collector is marking. The run must not
- * remove that thing. So a write that makes such a reference checks that the row `gc/state` has not
- * changed since it was read. While a run is marking, the same write leaves a mark:
- * `gc/commits/<id>` or `gc/kept/<address>`. The run can go from marking to removing only by
- * changing `gc/state`, so it sees every mark. docs/lake-keeping.md has the whole argument.
+ * A write that makes such a reference checks that the row `gc/state` has not changed since the
+ * writer read it. A struct lake_keep has that state. While a run is marking, the same write also
+ * leaves a mark: `gc/commits/<id>` or `gc/kept/<address>`. The run can go from marking to removing
+ * only by changing `gc/state`, so it sees every mark. docs/lake-keeping.md has the whole argument.
  *
  *     struct lake_keep keep;
  *     code = lake_keep_begin(&keep, l, a, r, err);
  *     … read the entry that is to be referred to …
- *     lake_tx_keep_address(&tx, r, &keep, address);     in the write that makes the reference
+ *     lake_tx_keep_state(&tx, r, &keep);           in the write that makes the reference
+ *     lake_tx_keep_body(&tx, r, &keep, &entry);    in the same write
  *
  * A write of a body that was just put needs none of this: files younger than `lake.gc.grace` are
  * never removed. */
@@ -37,22 +37,23 @@ struct lake_keep {
 int lake_keep_begin(struct lake_keep *out, struct lake *l, struct arena *a,
                     const struct lake_repo *r, struct err *err) MUST_CHECK;
 
-/* Adds the check of the state to the write. */
+/* Adds the check to the write: the state must still be the one that was read. Every write that
+ * makes a reference needs this check; the next three functions add only marks. */
 void lake_tx_keep_state(struct lake_tx *tx, const struct lake_repo *r,
                         const struct lake_keep *keep);
-/* Adds the check and the mark that keep a commit. An empty id adds none. ERR_GONE: the commit has
- * expired, and its objects may be removed. If the write is refused afterwards, begin again with
- * lake_keep_begin(). */
+/* Adds the mark that keeps a commit, if a run is marking. Does nothing for an empty id. ERR_GONE:
+ * the commit has expired, and its objects may be removed. If the write is refused afterwards, begin
+ * again with lake_keep_begin(). */
 int lake_tx_keep_commit(struct lake_tx *tx, struct lake *l, const struct lake_repo *r,
                         const struct lake_keep *keep, struct str id, struct err *err) MUST_CHECK;
-/* Adds the check and the mark for a commit that this write makes, and whose tree was built after
- * `keep` was read. The mark is put only while a run is marking. If a commit of this id has expired,
- * it becomes live again. ERR_BUSY: it has expired, but cannot become live again while a run is
- * under way. */
+/* Adds the mark that keeps a commit that this write makes, if a run is marking. The commit's tree
+ * was built after `keep` was read. If a commit of this id has expired, it becomes live again.
+ * ERR_BUSY: it has expired, but cannot become live again while a run is under way. */
 int lake_tx_keep_new(struct lake_tx *tx, struct lake *l, const struct lake_repo *r,
                      const struct lake_keep *keep, struct str id, struct err *err) MUST_CHECK;
-/* Adds the check and the mark that keep the body of an entry. The entry was read after
- * lake_keep_begin(), from a ref that had it then. A body outside of the namespace needs no mark. */
+/* Adds the mark that keeps the body of an entry, if a run is marking. The caller has read the entry
+ * after lake_keep_begin(), from a ref that had it at that time. A body outside of the namespace
+ * needs no mark. */
 void lake_tx_keep_body(struct lake_tx *tx, const struct lake_repo *r, const struct lake_keep *keep,
                        const struct lake_entry *e);
 

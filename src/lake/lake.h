@@ -1,24 +1,32 @@
 /* The lake: repositories of objects with branches, commits, tags and merges, on a key-value store
- * with compare-and-set. docs/lake.md tells the story; its promises and protocol steps have numbers.
+ * with compare-and-set. docs/lake.md explains it, and numbers its promises (L1) and the steps of
+ * its protocol (K1, C1).
  *
  * A repository has a partition in the key-value store (kv/kv.h) and a namespace, a place in an
- * ordinary bucket where its objects and its trees lie. A branch is a head commit with changes that
- * are not committed yet: the rows of its staging token, and of tokens that a commit has sealed.
+ * ordinary bucket where its objects and its trees are stored. A branch has a head, which is a
+ * commit, and changes that are not committed yet, which are *staged*. Staged changes are rows in
+ * partitions that are called tokens: new changes go to the branch's staging token, and a commit
+ * begins by sealing that token and giving the branch a new one.
  *
  * No call takes a lock that another process could wait for. Every change of a branch is one atomic
  * write that checks the branch's record; a call that loses the race reads again and tries again.
  *
  * `a` is the arena of the request; results are stored there. Any thread may call these functions,
  * and they may block. They check names, protection and the read-only flag. They do not check who
- * the caller is; the edges (S3, REST) do that.
+ * the caller is; the code for S3 and REST does that before it calls.
  *
- * Errors, beside those of kv/kv.h and object/bucket.h: ERR_NOT_FOUND (the text names the missing
- * thing, such as "branch not found"; an error of the key-value store or of a storage is never
- * reported so, L9), ERR_EXISTS ("branch already exists: not unique"), ERR_INVALID (a bad name or
- * value; "uncommitted changes (dirty branch)"), ERR_NOT_MODIFIED ("no changes"), ERR_CONFLICT
- * ("conflict found"), ERR_DENIED ("protected branch", "read-only repository", the default branch),
- * ERR_PRECONDITION (a condition, or a hook that refused), ERR_GONE (a commit or an object that was
- * collected), ERR_BUSY (other changes of the branch won every race). */
+ * Errors, beside those of kv/kv.h and object/bucket.h:
+ *
+ * - ERR_NOT_FOUND: the text names the missing thing, such as "branch not found". An error of the
+ *   key-value store or of a storage is never reported like this (L9).
+ * - ERR_EXISTS: "branch already exists: not unique".
+ * - ERR_INVALID: a bad name or value; "uncommitted changes (dirty branch)".
+ * - ERR_NOT_MODIFIED: "no changes".
+ * - ERR_CONFLICT: "conflict found".
+ * - ERR_DENIED: "protected branch", "read-only repository", the default branch.
+ * - ERR_PRECONDITION: a condition failed, or a hook refused the change.
+ * - ERR_GONE: a commit or an object that was collected.
+ * - ERR_BUSY: other changes of the branch won every race. */
 #ifndef LAKE_LAKE_H
 #define LAKE_LAKE_H
 
@@ -53,9 +61,9 @@ struct lake_options {
     struct kv *kv; /* borrowed */
     /* finds the buckets of namespaces; borrowed. NULL in tests that set `place` */
     struct routes *routes;
-    /* Announce changes of replicated buckets (s3/gateway/capture.h), and find objects whose bucket
-     * is being switched to another storage (route/sides.h). Borrowed; NULL: nothing is replicated.
-     */
+    /* `capture` announces changes of replicated buckets (s3/gateway/capture.h); `sides` finds
+     * objects whose bucket is being switched to another storage (route/sides.h). Both are borrowed;
+     * NULL: nothing is replicated. */
     const struct change_capture *capture;
     const struct bucket_sides *sides;
     struct users *users; /* borrowed; NULL in tests: users have only ids, and none is an admin */
@@ -91,8 +99,8 @@ struct lake_repo_options {
     bool read_only;
     bool bare;    /* make no first commit and no branch; for restore */
     bool claimed; /* the caller has claimed the namespace already */
-    /* For a repository whose partition was filled before (lake/migrate.h). Empty and 0: a new
-     * token, and the present time. */
+    /* For a repository whose partition was filled before (lake/migrate.h). An empty token: a new
+     * token; a time of 0: the present time. */
     struct str token;
     int64_t created_ms;
 };
@@ -223,9 +231,9 @@ struct lake_stage_options {
      * entries again and stage them again. NULL: every body was put just now. */
     const struct lake_keep *keep;
     size_t *removed; /* out: the number of removed paths that existed; may be NULL */
-    /* Out, also after an error: the rows of a refused stage may have become part of a commit.
-     * Without fences, rows are put before it is known that the branch is unchanged (K4). May be
-     * NULL. */
+    /* Set also after an error: whether the rows of a refused stage may have become part of a
+     * commit. Without fences, rows are put before it is known that the branch is unchanged (K4).
+     * May be NULL. */
     bool *may_be_there;
 };
 /* Stages up to LAKE_BATCH_MAX changes on a branch, all or none. If a path occurs twice, only its

@@ -38,8 +38,8 @@ struct lake {
     struct lake_rights *rights; /* right.c: answers whether owners may use their namespaces */
     struct lake_notes *notes;   /* notes.c: operations that were slow or failed */
     struct log_pauses *logs;    /* log_pauses.c: walks that wait for their next page */
-    /* While a claim is younger than this, its repository may be in the making, so the claim is not
-     * replaced (claim.c). Tests set this time. */
+    /* While a claim is younger than this, its repository may still be under construction, so the
+     * claim is not replaced (claim.c). Tests set this time. */
     int64_t claim_fresh_ms;
     /* how old the last reading of a claim may be when a file is removed (N5). Tests set it */
     uint64_t claim_ask_ms;

@@ -127,8 +127,8 @@ static struct layer *layers_smallest(struct layers *w)
     return best;
 }
 
-/* Makes every layer that is at the path of `best` read its next row later. The strings of best->row
- * stay valid until then. */
+/* Marks the next row of every layer that is at the path of `best` as used, so that the layer reads
+ * another row later. The strings of best->row stay valid until then. */
 static void layers_pass(struct layers *w, const struct layer *best)
 {
     for (size_t i = 0; i < w->count; i++) {

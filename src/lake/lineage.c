@@ -1,10 +1,10 @@
-/* Collects commits that come from elsewhere, and computes their generations. */
+/* Collects commits that come from another lake, and computes their generations. */
 #include "lake/lineage.h"
 
 #include "base/hex.h"
 
-/* Values of `generation` before it is computed. A commit is *settled* once it has its generation;
- * it is open while its parents are being settled. */
+/* Values of `generation` before it is computed. A commit is *settled* once its generation is
+ * computed; it is open while its parents are being settled. */
 enum { LINEAGE_UNKNOWN = 0, LINEAGE_OPEN = -1 };
 
 void lineage_release(struct lineage *g)

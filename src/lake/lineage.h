@@ -1,6 +1,6 @@
-/* The lineage of commits that come from elsewhere: their ids and parents are collected, and their
- * generations are computed from these. Old versions of lakeFS kept no generations, and others kept
- * wrong ones, so weir trusts no stored generation (D4 of docs/lake-moving.md).
+/* The lineage of commits that come from another lake: their ids and parents are collected, and
+ * their generations are computed from these. Old versions of lakeFS kept no generations, and others
+ * kept wrong ones, so weir trusts no stored generation (D4 of docs/lake-moving.md).
  *
  *     struct lineage g = {0};
  *     for each commit in the order of ids:

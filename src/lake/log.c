@@ -66,8 +66,8 @@ static int log_parent_tree(struct log_walk *w, const struct lake_commit *c, stru
     return code;
 }
 
-/* Sets *out to whether the commit is in the log. A log of paths has no merges: their changes are in
- * the commits that they merge. */
+/* Sets *out to whether the commit is in the log. A log of paths leaves out merge commits: their
+ * changes are in the commits that they merge. */
 static int log_wants(struct log_walk *w, const struct lake_commit *c, bool *out, struct err *err)
 {
     const struct lake_log_options *o = w->o;
@@ -186,8 +186,8 @@ static void log_keep_walk(struct log_walk *w, struct str after, struct str next)
 /* --- a page --- */
 
 /* Opens the history. If the page is not the first, the walk of an earlier page is continued, or the
- * history is walked from its beginning to `after`. The walk never begins with `after` itself: that
- * may be a commit of another history, which the caller may not see. */
+ * history is walked from its beginning to `after`. The walk never begins with `after` itself, which
+ * may be a commit of another history that the caller may not see. */
 static int log_open_history(struct log_walk *w, struct err *err)
 {
     struct lake_history h = {w->from, w->o->first_parent, w->o->since_ms};

@@ -5,8 +5,8 @@
 
 #include <stdlib.h>
 
-/* number of commits that is added to each walk's own number, so that the number of walks is limited
- * too */
+/* a walk counts as this many commits more than it has returned, so that the number of walks is
+ * limited too */
 enum { PAUSED_LOG_COST = 2000 };
 
 struct paused_log {

@@ -1,8 +1,9 @@
-/* Walks of logs that stopped at the end of a page. The next page continues such a walk. Without it,
- * the history would be walked again from its beginning, and reading all pages of a long history
- * would take time quadratic in its length. A walk is kept for one reader, and is gone once it was
- * taken. Commits never change, so a walk never becomes stale. When there are too many walks, the
- * oldest are dropped. Any thread may call these functions. */
+/* Walks of logs that stopped at the end of a page and wait for the request for the next page, which
+ * continues them. Otherwise each page would walk the history again from its beginning, and reading
+ * all pages of a long history would take time quadratic in its length. A walk is kept for one
+ * reader, and is no longer kept once the reader has taken it. Commits never change, so a walk never
+ * becomes stale. When there are too many walks, the oldest are dropped. Any thread may call these
+ * functions. */
 #ifndef LAKE_LOG_PAUSES_H
 #define LAKE_LOG_PAUSES_H
 
