@@ -51,8 +51,8 @@ static int event_tree(struct action_call *c, struct head_tree *out, struct err *
     return code < 0 ? code : head_tree_open(out, c->lake, c->arena, c->repo, id, err);
 }
 
-/* Whether the key is a file in the actions folder itself, not below it, whose name ends with
- * .yaml. */
+/* Whether the key is that of an action file: a file directly in the actions folder whose name ends
+ * with .yaml. */
 static bool event_is_file(struct str key)
 {
     return str_starts(key, ACTION_FOLDER) && str_ends(key, STR(".yaml")) &&

@@ -182,8 +182,8 @@ static bool action_is_token(struct str name)
     return name.len > 0;
 }
 
-/* Checks the names of headers. A file must not set headers that frame the request or name its host:
- * weir sets those. */
+/* Checks the names of headers. A file must not set the headers that weir sets itself: those that
+ * delimit the body of the request or name its host. */
 static int action_check_headers(const struct action_node *map, struct err *err)
 {
     static const char *const own[] = {"Host",       "Content-Length", "Transfer-Encoding",

@@ -1,4 +1,5 @@
-/* A small tree of a YAML document, read under limits. For action_file.c and action_yaml.c alone. */
+/* A YAML document as a small tree, of limited size and depth. For action_file.c and action_yaml.c
+ * alone. */
 #ifndef LAKE_ACTION_YAML_H
 #define LAKE_ACTION_YAML_H
 
@@ -15,8 +16,8 @@ struct action_node {
     struct action_node *first, *next; /* first child; next sibling */
 };
 
-/* Parses one document. All keys of a map are different. ERR_INVALID: the error's text names the
- * line. */
+/* Parses one document. ERR_INVALID: the text is not one YAML document, has a key twice in one map,
+ * or exceeds a limit; the error's text names the line. */
 int action_yaml_read(struct action_node **out, struct arena *a, struct str text,
                      struct err *err) MUST_CHECK;
 /* Finds a member of a map; NULL: there is none. */

@@ -117,7 +117,8 @@ static void run_file(struct action_run *run, size_t file)
 
 /* --- all files --- */
 
-/* Runs files until none is left. Several threads run this function for one event. */
+/* Runs the hooks of one file after another, until no file is left. Several threads run this
+ * function for one event. */
 static void run_thread(void *ctx)
 {
     struct action_run *run = ctx;
@@ -127,8 +128,8 @@ static void run_thread(void *ctx)
         run_file(run, file);
 }
 
-/* Runs all files on several threads, of which the caller is one. If a thread cannot be started, the
- * other threads do its work. */
+/* Runs the hooks of all files on several threads, of which the caller is one. If a thread cannot be
+ * started, the other threads do its work. */
 static void run_files(struct action_run *run)
 {
     struct thread threads[ACTION_FILES_AT_ONCE - 1] = {0};

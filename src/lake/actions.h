@@ -23,9 +23,9 @@ struct lake_actions_options {
     const char *(*lookup)(const char *name); /* values of variables; NULL: the environment */
     struct str hosts;     /* lake.hooks.hosts: hosts that may be called (http/hosts.h); borrowed */
     struct str variables; /* lake.hooks.variables, checked; borrowed */
-    /* How many events may at the same time wait for the hooks that run before an event (before_max)
-     * and for those that run after one (behind_max). Events in repositories of one owner may be at
-     * most a quarter of each number, but at least one. 0: any number. */
+    /* How many events may wait for their hooks at the same time: before_max for hooks that run
+     * before an event, behind_max for hooks that run after an event. Events in repositories of one
+     * owner may be at most a quarter of each number, but at least one. 0: any number. */
     size_t before_max, behind_max;
     const struct log *log;
 };

@@ -58,7 +58,7 @@ static int apply_new(struct apply *a, struct err *err)
     return code ? code : apply_next_change(a, err);
 }
 
-/* Applies a change to the record of the base that has its key. */
+/* Applies a change whose key the base has. */
 static int apply_over(struct apply *a, struct err *err)
 {
     bool same = str_eq(a->base.item.record.identity, a->change.identity);

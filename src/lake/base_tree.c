@@ -9,9 +9,9 @@
 #include <stdlib.h>
 
 enum {
-    BASE_NODES_MAX = 256 << 20, /* bytes of all nodes in memory */
-    BASE_PATHS_MAX = 64 << 20,  /* bytes of the paths on which two bases conflict */
-    BASE_MERGES_MAX = 64,       /* merges of bases */
+    BASE_NODES_MAX = 256 << 20, /* most bytes of all nodes in memory */
+    BASE_PATHS_MAX = 64 << 20,  /* most bytes of the paths on which two bases conflict */
+    BASE_MERGES_MAX = 64,       /* most merges of bases for one base tree */
 };
 
 /* The identity of a path on which two bases conflict. No object has this identity, so the merge
@@ -90,7 +90,7 @@ struct base_work {
     unsigned merges;
 };
 
-/* The paths on which two bases conflict, in their order. */
+/* The paths on which two bases conflict, sorted. */
 struct base_paths {
     struct arena arena;
     VEC(struct str) paths;

@@ -94,7 +94,8 @@ int lake_branch_list(struct lake *l, struct arena *a, const struct lake_repo *r,
 
 /* --- deleting --- */
 
-/* Removes the branch's record and puts its tokens on the cleanup list, in one write. */
+/* Removes the branch's record and puts its tokens on the cleanup list (lake/clean.h), in one
+ * write. */
 static int branch_remove(struct lake *l, struct arena *a, const struct lake_repo *r,
                          const struct lake_branch *b, struct err *err)
 {

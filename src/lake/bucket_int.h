@@ -24,7 +24,8 @@ struct lake_space {
     struct bucket_space space;
     struct storage storage; /* opens and lists the repositories */
     struct repo_names names;
-    struct generations generations; /* generations of bucket infos and documents */
+    /* for infos and documents of buckets (object/generation.h) */
+    struct generations generations;
     struct reload reload;
     struct loop loop;
     uint64_t swept_ms; /* when records of finished uploads were last removed, by clock_mono_ms() */
@@ -146,8 +147,8 @@ int lake_bucket_list(struct bucket *b, struct arena *a, const struct list_option
 int lake_bucket_list_versions(struct bucket *b, struct arena *a, const struct list_options *o,
                               struct list_result *out, struct err *err);
 
-/* Lists keys whose prefix has no slash: the refs, or the keys of all refs, one ref after the other
- * (bucket_root.c). */
+/* Makes a listing whose prefix has no slash: it has the refs, or the keys of all refs, one ref
+ * after the other (bucket_root.c). */
 int lake_bucket_list_root(struct lake_bucket *b, struct arena *a, const struct list_options *o,
                           struct list_result *out, struct err *err) MUST_CHECK;
 

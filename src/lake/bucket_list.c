@@ -1,8 +1,9 @@
 /* Lists the objects of the lake's buckets. */
 #include "lake/bucket_int.h"
 
-/* Translates `after` from a whole key to a path of one ref, whose keys begin with `start`. Returns
- * false if `after` is greater than all keys of the ref. */
+/* Translates `after`, which is a whole key, to a path of one ref. All whole keys of that ref begin
+ * with `start`: "<ref>/", or nothing in the bucket of a ref. Returns false if `after` is greater
+ * than all of them. */
 static bool list_after(struct str after, struct str start, struct str *out)
 {
     *out = STR_EMPTY;

@@ -10,7 +10,7 @@ struct root_walk {
     struct arena *a;
     struct lake_list_options o; /* options for whole keys: prefix, delimiter, after and limit */
     struct ref_names *names;
-    struct str ref;  /* the ref that is walked; empty: the walk must take the next ref */
+    struct str ref;  /* the ref whose paths are walked now; empty: go on to the next ref */
     struct str from; /* the first path of the ref that the walk has not given yet */
     bool begun;      /* `page` holds a page of the ref */
     struct lake_objects page;

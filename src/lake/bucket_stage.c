@@ -1,5 +1,5 @@
-/* Stages the changes that S3 requests make: with conditions (docs/lake-s3.md, S4) and guards. If a
- * change is refused, its body is removed. */
+/* Stages the changes that S3 requests make, with their conditions (docs/lake-s3.md, S4) and guards
+ * (struct object_guard). If a change is refused, its body is removed. */
 #include "lake/amend.h"
 #include "lake/body.h"
 #include "lake/bucket_int.h"

@@ -41,7 +41,7 @@ struct cache_slot {
 
 enum cache_sort { CACHE_NODES, CACHE_BLOCKS, CACHE_SORTS };
 
-/* The functions for one of the two sorts of things in the cache. */
+/* The functions for one sort of values in the cache: nodes or blocks. */
 struct cache_kind {
     enum cache_sort sort;
     int (*load)(void *ctx, void **value, size_t *bytes, struct err *err);

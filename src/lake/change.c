@@ -16,7 +16,7 @@ static bool branch_has_token(const struct lake_branch *b, struct str token)
     return str_eq(b->staging, token);
 }
 
-/* Puts the tokens that the change removes from the branch on the cleanup list. */
+/* Puts the tokens that the change removes from the branch on the cleanup list (lake/clean.h). */
 static void change_drop_tokens(struct lake_tx *tx, const struct branch_change *c)
 {
     if (!branch_has_token(&c->next, c->old->staging))

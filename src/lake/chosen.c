@@ -1,4 +1,4 @@
-/* The chosen paths of a commit. */
+/* The chosen paths of a commit that takes only some of the staged changes. */
 #include "lake/chosen.h"
 #include "lake/names.h"
 

@@ -1,5 +1,5 @@
-/* The paths of a commit of chosen paths. A path that ends with '/' stands for all paths below it.
- */
+/* The chosen paths of a commit that takes only some of the staged changes. A path that ends with
+ * '/' stands for all paths below it. */
 #ifndef LAKE_CHOSEN_H
 #define LAKE_CHOSEN_H
 

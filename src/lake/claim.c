@@ -1,4 +1,4 @@
-/* Claims of namespaces. */
+/* Makes, judges and removes claims of namespaces. */
 #include "lake/claim_int.h"
 #include "lake/names.h"
 #include "lake/overlap.h"
@@ -38,7 +38,7 @@ static int claim_in_use(const struct claim *c, struct str owner, struct err *err
 {
     struct str line, rest;
 
-    str_cut(owner, '\n', &line, &rest); /* only the first line is the claim */
+    str_cut(owner, '\n', &line, &rest); /* the error shows only the first line */
     return err_set(err, ERR_IN_USE, "storage namespace already in use: " STR_FMT " (" STR_FMT ")",
                    STR_ARG(c->repo->space), STR_ARG(str_head(line, 128)));
 }

@@ -48,8 +48,8 @@ void lake_claims_stop(struct lake *l);
 uint64_t lake_claims_refused(struct lake *l);
 bool lake_claim_was_refused(struct lake *l, struct str partition);
 
-/* Makes sure that the claim says that this lake uses the namespace, so that other lakes see it. To
- * be called before a file is put into the namespace. Only the first call for a namespace reads the
+/* Makes sure that the claim says that this lake uses the namespace, so that other lakes see it.
+ * Call it before you put a file into the namespace. Only the first call for a namespace reads the
  * claim; later calls look into a table in memory. ERR_UNAVAILABLE: the claim is absent, or is that
  * of another repository. */
 int lake_claim_may_write(struct lake *l, const struct lake_repo *r, struct err *err) MUST_CHECK;

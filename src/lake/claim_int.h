@@ -30,7 +30,8 @@ struct claim_words {
     struct str life, rival;
 };
 
-/* The arena must be released also after a failure. */
+/* Fills *c for the namespace of a repository. The caller must release c->arena, also after a
+ * failure. */
 int claim_init(struct claim *c, struct lake *l, const struct lake_repo *r,
                struct err *err) MUST_CHECK;
 /* Returns the key of an object below a prefix of the bucket. */

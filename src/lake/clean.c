@@ -104,8 +104,8 @@ static int pass_remove_row(struct clean_pass *p, struct str token, struct err *e
     return p->removals.count == CLEAN_BATCH ? pass_flush(p, err) : 0;
 }
 
-/* Drops the token if it is time to do so. The row of an old draft is only changed to that of a
- * token to drop: from then on the write that would put the draft on a branch fails, and the next
+/* Drops the token if it is time to do so. Of an old draft it changes only the row, to that of a
+ * token to drop. From then on the write that would put the draft on a branch fails, and the next
  * pass drops the token. */
 static int token_clean(struct clean_pass *p, struct arena *a, struct str token, struct str value,
                        struct err *err)

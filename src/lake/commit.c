@@ -2,7 +2,7 @@
 #include "lake/lake_int.h"
 #include "lake/names.h"
 
-/* Reads the record from the key-value store, and keeps it for later readers. */
+/* Reads the record from the key-value store, and puts it into the cache. */
 static int commit_fetch(struct lake *l, struct arena *a, const struct lake_repo *r, struct str id,
                         struct str *record, struct err *err)
 {

@@ -56,8 +56,8 @@ void commit_cache_free(struct commit_cache *c)
     free(c);
 }
 
-/* Writes the key of a commit to `to`. Returns an empty string if the key is too long to be cached.
- * A partition has no '/'. */
+/* Writes the key of a commit to `to`: the partition, '/' and the id. A partition has no '/', so no
+ * two commits have the same key. Returns an empty string if the key is too long to be cached. */
 static struct str cached_key(char to[CACHED_KEY_MAX], struct str partition, struct str id)
 {
     size_t len = partition.len + 1 + id.len;

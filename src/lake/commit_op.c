@@ -211,8 +211,8 @@ static int commit_is_empty(struct committing *k, bool *is_empty, struct err *err
     return code == ERR_END ? 0 : code;
 }
 
-/* Removes tokens without effect from the branch. If the write loses a race, the next commit removes
- * them. */
+/* Removes the tokens whose rows change nothing from the branch. If the write loses a race, the next
+ * commit removes them. */
 static int commit_nothing(struct committing *k, size_t newer, struct err *err)
 {
     struct branch_change c = branch_change_of(&k->repo, &k->branch, "lake.publish");

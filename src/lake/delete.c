@@ -31,7 +31,7 @@ struct deletion {
     struct lake_repo repo;
     struct deleted_row row;
     struct str record; /* the row as it was read */
-    bool has_claim;    /* the namespace is still the repository's */
+    bool has_claim;    /* the deletion may remove files of the namespace */
     struct lake_claim_watch watch;
     bool (*ended)(void *ctx);
     void *ctx;
@@ -44,8 +44,8 @@ static int deletion_check(const struct deletion *d, struct err *err)
 
 /* --- branches --- */
 
-/* Removes the branch's record and puts its tokens on the cleanup list, in one step. The
- * repository's record is gone, so no other request changes the branch. */
+/* Removes the branch's record and puts its tokens on the cleanup list (lake/clean.h), in one write.
+ * The repository's record is gone, so no other request changes the branch. */
 static int deletion_remove_branch(struct deletion *d, struct arena *a, const struct lake_branch *b,
                                   struct err *err)
 {
@@ -134,8 +134,8 @@ static int deletion_folder(struct deletion *d, struct str folder, struct err *er
     return code;
 }
 
-/* ERR_BUSY: the deletion has files or uploads to remove in the namespace, so it must wait until the
- * claim allows that. 0: it has nothing to remove there. */
+/* Decides whether the deletion must wait, because the claim was changed lately. ERR_BUSY: it must
+ * wait, because it has files or uploads to remove in the namespace. 0: it has none. */
 static int deletion_need_wait(struct deletion *d, struct err *err)
 {
     bool has = false;

@@ -64,7 +64,8 @@ static void diagnose_error(struct diagnosis *d, struct str where, const struct e
 
 /* --- rows of partitions --- */
 
-/* Counts the rows of one entity: those whose keys begin with "<kind>/". */
+/* The rows of one entity, which are those whose keys begin with "<kind>/": their number and
+ * bytes. */
 struct diagnose_entity {
     char kind[DIAGNOSE_KIND_LEN];
     uint64_t rows, bytes;
@@ -75,7 +76,8 @@ struct diagnose_count {
     size_t count;
 };
 
-/* Returns the entity of a key. Keys that find no free entity are counted in the last one. */
+/* Returns the entity of a key. When the array is full, further entities are counted in its last
+ * one. */
 static struct diagnose_entity *count_entity(struct diagnose_count *c, struct str key)
 {
     struct str kind = STR_EMPTY, rest;

@@ -3,7 +3,8 @@
 #include "lake/names.h"
 #include "lake/place.h"
 
-/* Returns the number of bytes that stand before the relative key: the prefix and its slash. */
+/* Sets *skip to the number of bytes that come before the relative key in the whole key of a file:
+ * the namespace's prefix and its slash. */
 static int files_skip(const struct lake_repo *r, size_t *skip, struct err *err)
 {
     struct str bucket, prefix;
@@ -13,7 +14,7 @@ static int files_skip(const struct lake_repo *r, size_t *skip, struct err *err)
     return code;
 }
 
-/* Lists through an open place and closes the place. */
+/* Lists a page of files in an open place, and closes the place. */
 static int files_page(struct object_place *p, struct arena *a, struct str after, size_t skip,
                       struct lake_files *out, struct err *err)
 {

@@ -102,11 +102,11 @@ int gc_run_check(const struct gc_run *g, struct err *err) MUST_CHECK; /* ERR_CAN
  * ERR_IN_USE: another lake claims it too, or the claim is absent; the run ends (gc_abandon()).
  * ERR_BUSY: it is not known yet which lakes use the namespace. */
 int gc_run_ask_claim(struct gc_run *g, struct err *err) MUST_CHECK;
-/* Makes the changes if the state is still the run's. ERR_BUSY: the state has changed, so another
- * process goes on with the run. */
+/* Makes the changes, on the condition that the state is as this process read or wrote it last.
+ * ERR_BUSY: the state has changed, so another process goes on with the run. */
 int gc_run_write(struct gc_run *g, struct lake_tx *tx, struct err *err) MUST_CHECK;
-/* Writes the report, and changes the state to `phase` in the same step. The phase may stay the
- * same. ERR_BUSY: the state is not the run's any more. */
+/* Writes the report, and changes the state to `phase` in the same write. The phase may stay the
+ * same. ERR_BUSY: as for gc_run_write(). */
 int gc_run_enter(struct gc_run *g, enum gc_phase phase, struct err *err) MUST_CHECK;
 
 /* A file that is to be removed: a row gc/dead/<run>/<key>. */

@@ -227,7 +227,7 @@ static bool mark_is_live(const struct gc_run *g, struct str commit_id)
     return gc_ids_has(&g->safe, commit_id) || !gc_ids_has(&g->expired, commit_id);
 }
 
-/* Walks the trees of the live commits, or of the other commits. */
+/* Walks the trees of the live commits (`live`), or else the trees of all other commits. */
 static int mark_commits(struct mark_walk *w, bool live, struct err *err)
 {
     struct gc_run *g = w->run;
@@ -271,7 +271,7 @@ static int mark_trees(struct gc_run *g, struct err *err)
 
 /* --- G6: the list --- */
 
-/* Rows of the list that are written together. */
+/* Rows of the list of dead files that are written together. */
 struct mark_batch {
     struct gc_run *run;
     struct arena arena;

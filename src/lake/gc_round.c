@@ -113,7 +113,8 @@ static int round_next(struct lake *l, struct arena *a, struct str after, struct 
 
 /* --- a turn --- */
 
-/* Asks for the run of a turn. If the repository cannot be collected now, its turn ends. */
+/* Asks for the run of a turn. ERR_BUSY, ERR_NOT_FOUND: the repository cannot be collected now, and
+ * the caller ends its turn. */
 static int turn_ask(struct lake *l, struct arena *a, const struct lake_gc_round_options *o,
                     const struct lake_repo *repo, struct err *err)
 {

@@ -1,5 +1,5 @@
-/* Rules of retention: lakeFS's message GarbageCollectionRules, a default number of days and a map
- * from branches to days. */
+/* Reads and writes rules of retention. They are stored as lakeFS's message GarbageCollectionRules,
+ * which has a default number of days and a map from branches to days. */
 #include "lake/gc.h"
 #include "lake/lake_int.h"
 #include "lake/names.h"

@@ -78,8 +78,8 @@ static int upload_has_branch(struct gc_run *g, struct str key, bool *out, struct
     return code;
 }
 
-/* Adds an upload that may still be finished to the sorter `ctx`. Removes the record of an upload
- * that cannot be finished any more. */
+/* If the upload may still be finished, adds it to the sorter `ctx`. Otherwise removes its
+ * record. */
 static int upload_judge(struct gc_run *g, void *ctx, struct str key, struct str value,
                         const struct lake_upload *u, struct err *err)
 {

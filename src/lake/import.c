@@ -141,6 +141,6 @@ int lake_import_cancel(struct lake *l, struct arena *a, const struct lake_repo *
         rec->status.completed = rec->status.canceled = true;
         rec->status.error = STR("Canceled");
         code = import_record_save(l, a, r, rec, err);
-    } while (code == ERR_CONFLICT); /* the import's work has just written its progress */
+    } while (code == ERR_CONFLICT); /* the task has just written its progress: try again */
     return code;
 }

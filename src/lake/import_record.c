@@ -21,7 +21,7 @@ static const struct proto_field import_fields[] = {
     PROTO_FIELD(109, PROTO_BOOL, struct import_record, needs_objects),
     {0},
 };
-enum { IMPORT_PATH = 101 }; /* number of a repeated field that is a message itself */
+enum { IMPORT_PATH = 101 }; /* field number of the paths; each is a message of its own */
 
 static const struct proto_field path_fields[] = {
     PROTO_FIELD(1, PROTO_BOOL, struct lake_import_path, is_object),

@@ -195,8 +195,9 @@ static int import_list(struct import_work *w, struct err *err)
 
 /* --- the changes of the tree --- */
 
-/* Two streams, each in the order of paths: the objects of the import, and the paths of the head
- * below a replaced prefix, which are removed. */
+/* The changes that an import makes to the tree of the head. They come from two streams, which are
+ * both in the order of paths: the objects of the import are added, and the paths of the head below
+ * a replaced prefix are removed. */
 struct import_changes {
     struct import_work *work;
     struct arena arena;    /* memory of the present record */
