@@ -270,12 +270,17 @@ static int forward_resume(struct http_request *req, void *ctx, bool in_time)
 {
     struct call *c = ctx;
     struct err err = {0};
+    int code;
 
     (void)req;
     c->waits = false;
-    int code = forward_go_on(c, in_time, &err);
-    if (code == ERR_AGAIN && !in_time) /* no thread of the pool is free to send the request again */
+    if (!in_time && (!c->exchange || c->needs_thread)) {
+        drop_exchange(c); /* no thread of the pool is free; the storage is not to blame */
         code = err_set(&err, ERR_BUSY, "too many requests at once");
+    } else {
+        code = forward_go_on(c, in_time, &err);
+    }
+    c->needs_thread = code == ERR_AGAIN;
     return c->waits || code == ERR_AGAIN ? code : call_finish(c, code, &err);
 }
 

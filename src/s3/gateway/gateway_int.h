@@ -156,8 +156,9 @@ struct call {
     /* The request to the target's storage, while its answer is waited for. NULL: there is none, or
      * it must be sent again. */
     struct exchange *exchange;
-    bool waits;      /* another function will continue the call (http_await, http_go_on) */
-    struct str body; /* the document of OP_XML; its memory is in `document` */
+    bool waits;        /* another function will continue the call (http_await, http_go_on) */
+    bool needs_thread; /* the storage has answered, and a thread of the pool is asked for */
+    struct str body;   /* the document of OP_XML; its memory is in `document` */
     struct buf document;
     /* The budget that counts the memory of `document`; NULL: no document was read. */
     struct budget *budget;

@@ -7,6 +7,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -659,5 +660,48 @@ TEST(forward_peer, a_stop_does_not_wait_for_a_storage_that_is_silent)
     CHECK(http_server_stop(p.front.lab.server, clock_mono_ns()));
     CHECK(lab_is_closed(p.front.fd, &a));
     answer_release(&a);
+    end(&p);
+}
+
+/* --- a pool without a free thread --- */
+
+enum { POOL_JOBS_MAX = 128 };
+
+static _Atomic(bool) pool_free_again;
+
+static void hold_thread(void *ctx)
+{
+    (void)ctx;
+    while (!pool_free_again)
+        lab_pause();
+}
+
+/* An answer that is too long for the thread that waited for it is a matter for the pool. If the
+ * pool is full, weir is too busy; the storage, which has answered, is not at fault. */
+TEST(forward_peer, an_answer_that_finds_no_thread_is_not_blamed_on_the_storage)
+{
+    enum { BODY = 2 * FORWARD_SMALL };
+    static char answer[BODY + 128];
+    static struct pool_job jobs[POOL_JOBS_MAX];
+    struct pair p;
+    size_t held = 0;
+    int n = snprintf(answer, sizeof(answer), "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n", BODY);
+
+    memset(answer + n, 'x', BODY);
+    begin(&p, answer_all, answer);
+    gate_do(&p.front, "GET /box/key", 200); /* its connection is kept: the next needs no thread */
+    CHECK_INT(seen_whole(), 1);
+    pool_free_again = false;
+    do {
+        CHECK(held < POOL_JOBS_MAX);
+        jobs[held].fn = hold_thread;
+    } while (pool_submit(p.front.lab.pool, &jobs[held++]) == 0);
+    gate_do(&p.front, "GET /box/key", 503);
+    GATE_ERROR(&p.front, "SlowDown");
+    CHECK_INT(seen_whole(), 2); /* the storage had the request and answered it */
+    pool_free_again = true;
+    LAB_UNTIL(pool_stats(p.front.lab.pool).busy == 0);
+    gate_do(&p.front, "GET /box/key", 200);
+    CHECK_INT(p.front.body.len, BODY);
     end(&p);
 }
