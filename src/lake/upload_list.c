@@ -52,7 +52,7 @@ static void uploads_walk_start(struct uploads_walk *w)
     if (o->after_version.len) {
         struct kv_name name = lake_upload_name(w->b, w->a, o->after, o->after_version);
         /* The row begins after the NUL that lake_key_in() has put behind the key. */
-        row = str_n(name.key.p, name.key.len + 1);
+        row = str_n(name.key.p, name.key.len + (name.key.p != NULL));
     } else {
         bool folded =
             str_starts(o->after, o->prefix) && str_eq(uploads_common(o, o->after), o->after);
@@ -62,7 +62,8 @@ static void uploads_walk_start(struct uploads_walk *w)
         else if (!layers_behind(w->a, row, &row))
             return;
     }
-    kv_scan_seek(w->scan, row);
+    if (arena_error(w->a) == 0)
+        kv_scan_seek(w->scan, row);
 }
 
 static int uploads_add(struct uploads_walk *w, struct str key, struct str id,
@@ -149,7 +150,7 @@ int lake_upload_list(struct bucket *bucket, struct arena *a, const struct list_o
     int code = kv_scan_open(&w.scan, b->lake->kv, NULL, b->repo.partition, &range, err);
     if (code == 0) {
         uploads_walk_start(&w);
-        code = uploads_walk_fill(&w, err);
+        code = arena_error(a) < 0 ? err_code(err, ERR_NO_MEMORY) : uploads_walk_fill(&w, err);
     }
     kv_scan_free(w.scan);
     return code;

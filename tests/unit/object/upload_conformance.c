@@ -283,6 +283,29 @@ void conform_a_part_may_be_a_range_whose_md5_is_known(struct lab *lab)
     arena_release(&a);
 }
 
+/* Continues a listing of uploads in arenas of growing sizes. A full arena may end the listing at
+ * any step; it never makes it begin at another place. */
+static void expect_bounded_listing(struct bucket *b, const struct list_options *o, struct str id)
+{
+    enum { STEP = 16, MOST = 8 * KIB };
+    struct upload_list uploads;
+    struct err err = {0};
+    unsigned listed = 0;
+
+    for (size_t max = STEP; max <= MOST; max += STEP) {
+        struct arena small = ARENA_INIT(max);
+        int code = b->ops->list_uploads(b, &small, o, &uploads, &err);
+
+        CHECK(code == 0 || code == ERR_NO_MEMORY);
+        if (code == 0) {
+            CHECK_STR(uploads.uploads[0].id, id);
+            listed++;
+        }
+        arena_release(&small);
+    }
+    CHECK(listed > 0 && listed < MOST / STEP);
+}
+
 void conform_uploads_and_parts_are_listed(struct lab *lab)
 {
     struct bucket *b = lab_bucket(lab->storage, "box");
@@ -309,6 +332,7 @@ void conform_uploads_and_parts_are_listed(struct lab *lab)
     CHECK_STR(uploads.uploads[0].id, second.id);
     CHECK_STR(uploads.uploads[1].id, third.id);
     CHECK(uploads.more);
+    expect_bounded_listing(b, &o, second.id);
     o = (struct list_options){.limit = 10, .delimiter = STR("/")};
     CHECK_OK(b->ops->list_uploads(b, &a, &o, &uploads, &err));
     CHECK_INT(uploads.count, 2);
