@@ -4,8 +4,8 @@
 #include <time.h>
 
 enum {
-    ZIP_VERSION = 20,                      /* needed to unpack: folders and deflate */
-    ZIP_VERSION_64 = 45,                   /* Zip64 */
+    ZIP_VERSION = 20,    /* the version that a reader must know for folders and deflate: 2.0 */
+    ZIP_VERSION_64 = 45, /* the version that a reader must know for Zip64: 4.5 */
     ZIP_MADE_BY = 3 << 8 | ZIP_VERSION_64, /* made by a Unix program, so the Unix modes are valid */
     ZIP_UTF8 = 1 << 11,
     EXTRA_TIME = 0x5455,

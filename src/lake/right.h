@@ -1,6 +1,6 @@
 /* Rights of a repository's owner in the buckets that the repository uses. weir uses these buckets
- * in the owner's name when the owner makes no request. So weir must check the owner's rights by
- * itself (docs/security.md, P6 and P8).
+ * in the owner's name, whoever sends the request, and also in the background. The gateway checks
+ * only who sends a request, so the lake must check the owner's rights (docs/security.md, P6, P8).
  *
  * Any thread may call these functions. lake_right_read() and lake_right_judge_space() read the
  * rules of the bucket each time, and may wait for the storage. */

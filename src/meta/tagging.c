@@ -172,8 +172,8 @@ bool tagging_find(const struct tag_set *set, struct str key, struct str *value)
     return false;
 }
 
-/* The buffer is large enough for an object's tags: ten tags of 384 characters, each of four bytes
- * that are escaped, are 46 KB. */
+/* The buffer has room for the tags of any object: 10 tags of 384 characters, at most 4 bytes for
+ * each character in UTF-8, and 3 characters (%XX) for each byte, are 46 KB. */
 struct str tagging_text(struct arena *a, const struct tag_set *set)
 {
     struct buf text = BUF_INIT(256 * KIB);

@@ -64,10 +64,11 @@ static inline struct overlay *storage_overlay_of(const struct storage *s, struct
     return o && o->ops->has(o, s, name) ? o : NULL;
 }
 
-/* These do the same as the members of storage_ops with these names, but they also work for logical
- * buckets. For them, names that are reserved for parts of buckets (object/part_names.h) do not
- * exist: opening or removing one is ERR_NO_BUCKET, making one is ERR_INVALID, and no listing has
- * them. Only an overlay uses such buckets, through the members of storage_ops. */
+/* These functions do the same as the members of storage_ops with these names, but they also work
+ * for logical buckets. They hide the buckets whose names are reserved for parts of other buckets
+ * (object/part_names.h): opening or removing such a bucket returns ERR_NO_BUCKET, making one
+ * returns ERR_INVALID, and no listing shows them. Only an overlay uses these parts; it calls the
+ * members of storage_ops. */
 int storage_open_bucket(struct bucket **out, struct storage *s, struct str user, struct str name,
                         struct err *err) MUST_CHECK;
 int storage_list_buckets(struct storage *s, struct arena *a, struct str owner, struct str after,

@@ -84,8 +84,9 @@ struct torrent_row {
  * version. */
 int torrents_list(struct torrents *t, struct arena *a, struct str after, size_t limit,
                   struct torrent_row **out, size_t *count, struct err *err) MUST_CHECK;
-/* Finds a row by one of its info hashes (40 or 64 hexadecimal digits), or by its position. For a
- * position *kind is the first kind that was made. ERR_NOT_FOUND: there is no such row. */
+/* Finds a row by one of its info hashes (40 or 64 hexadecimal digits), or by its position. *kind is
+ * the kind of torrent that has this hash; for a position it is the first kind, in the order of
+ * enum torrent_kind, for which the row has a hash. ERR_NOT_FOUND: there is no such row. */
 int torrents_find(struct torrents *t, struct arena *a, struct str name, struct torrent_row *out,
                   enum torrent_kind *kind, struct err *err) MUST_CHECK;
 /* Makes the torrent file and magnet link of a row from its hashes, without reading the object. */

@@ -190,8 +190,9 @@ static bool has_steps(struct str key)
 
 static int check_names(const struct call *c, struct err *err)
 {
-    if (c->head->method ==
-        HTTP_METHOD_OTHER) /* not a method of S3; COPY and MOVE would name a second object */
+    /* No other method belongs to S3. One that the storage knows could name a second object in a
+     * header that weir does not check, as COPY and MOVE do. */
+    if (c->head->method == HTTP_METHOD_OTHER)
         return s3_fail(err, S3_METHOD_NOT_ALLOWED);
     if (!c->user && has_steps(c->key))
         return err_set(err, S3_INVALID_URI,
