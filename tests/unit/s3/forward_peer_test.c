@@ -1,6 +1,7 @@
 /* The gateway in front of a storage that behaves oddly: a scripted peer. */
 #include "base/clock.h"
 #include "os/sock.h"
+#include "s3/gateway/forward.h"
 #include "sign/sign.h"
 #include "unit/s3/forward_lab.h"
 
