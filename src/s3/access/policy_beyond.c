@@ -93,7 +93,7 @@ static void rests_fill(struct rests *out, const struct statement *s, const struc
     for (size_t i = 0; i < s->resource_count; i++)
         if (pattern_expand(&s->resources[i], r, &pattern))
             rests_add(out, r->arena, pattern, begin);
-        else /* a variable about the object */
+        else /* a variable of the pattern has no value before the object is known */
             out->is_unclear = true;
 }
 

@@ -247,7 +247,8 @@ static ptrdiff_t search_piece(struct search *f, struct str piece, size_t from, b
     return (ptrdiff_t)(to_end ? f->last : f->first);
 }
 
-/* Does the same as search_piece(), for a piece without question marks whose case matters. */
+/* Does the same as search_piece(), for a piece without question marks. Upper and lower case count
+ * as different. */
 static ptrdiff_t find_plain(struct str s, struct str piece, size_t from, bool anywhere, bool to_end)
 {
     size_t room = s.len - from;

@@ -94,8 +94,8 @@
 /*    Columns:
  *    - name;
  *    - the key's text; if it ends in '/', a policy puts a name behind it;
- *    - whether a condition with a fixed value of the key makes a statement for everybody not public
- *      (S3's "The meaning of public");
+ *    - whether a condition that compares the key with a fixed value limits who may send the
+ *      request, so that a statement for everybody is not public (S3's "The meaning of public");
  *    - whether some request to weir has the key. weir has no organisations, VPCs, roles, tokens,
  *      access points or second factors, and evaluates no policy when a bucket is made. */
 #define POLICY_KEY_TABLE(X) \

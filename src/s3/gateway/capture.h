@@ -1,7 +1,8 @@
 /* Capture: the gateway announces each change before it is made and reports afterwards how it ended,
  * so that replication misses no change (docs/replication.md, "Capture"). While this process's
- * *lease* lasts, other processes wait for it; when the lease is over, this process makes no changes
- * (E1). The calls are declared here and implemented in a higher layer. */
+ * *lease* (docs/replication.md, E1) lasts, other processes wait for this process's changes to end.
+ * When the lease is over, this process makes no changes. The calls are declared here and
+ * implemented in a higher layer. */
 #ifndef S3_GATEWAY_CAPTURE_H
 #define S3_GATEWAY_CAPTURE_H
 

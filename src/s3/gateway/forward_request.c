@@ -174,8 +174,8 @@ static bool is_form_data(const struct call *c, const struct http_header *h)
     return value.len >= type.len;
 }
 
-/* Does the key have a step "." or ".."? A server on the way may rewrite such a path. If the path is
- * not signed, weir could not see that. */
+/* Does the key have a step "." or ".."? A server between weir and the storage may rewrite such
+ * a path, and nobody notices unless the path is signed. */
 static bool has_steps(struct str key)
 {
     struct str step;
@@ -190,8 +190,8 @@ static bool has_steps(struct str key)
 
 static int check_names(const struct call *c, struct err *err)
 {
-    /* No other method belongs to S3. One that the storage knows could name a second object in a
-     * header that weir does not check, as COPY and MOVE do. */
+    /* S3 does not use this method, but the storage may know it. COPY and MOVE, for example, name a
+     * second object in a header that weir does not check. */
     if (c->head->method == HTTP_METHOD_OTHER)
         return s3_fail(err, S3_METHOD_NOT_ALLOWED);
     if (!c->user && has_steps(c->key))

@@ -104,9 +104,9 @@ int call_need(struct call *c, struct call_target *t, enum s3_action action, stru
     return call_may(c, t, action, key, object) ? 0 : s3_fail(err, S3_ACCESS_DENIED);
 }
 
-/* Checks that the user may set something that comes with a new object, such as tags. Users who may
- * write by the bucket's access list own what they write. So they need no further right for the
- * tags, unless the policy denies the action. */
+/* Checks that the user may set something that comes with a new object, such as tags. Users to
+ * whom the bucket's access list gives the right to write own what they write. They need no further
+ * right for the tags, but the policy may deny the action. */
 static int need_with_write(struct call *c, enum s3_action action, struct err *err)
 {
     struct call_target *t = &c->target;

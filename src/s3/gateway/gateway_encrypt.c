@@ -309,7 +309,7 @@ int encrypt_source(struct call *c, const struct copy_source *s, struct sealed_ke
 }
 
 /* Makes the body in `got` readable. The key is that of the envelope in `got`, because the source
- * may have been replaced since it was looked at. */
+ * may have been replaced since s->head was read. */
 int encrypt_source_unlock(struct call *c, const struct copy_source *s, struct get_result *got,
                           struct err *err)
 {

@@ -148,8 +148,8 @@ int call_check_v2(const struct call *c, struct err *err)
     return 0;
 }
 
-/* May a read have this parameter? The address of an object may have any parameter: it makes another
- * address for caches. */
+/* May a read have this parameter? The address of an object may have any parameter, because
+ * clients add parameters to get another address for caches. */
 static bool read_knows(const struct call *c, const struct call_param *p)
 {
     return c->level == LEVEL_OBJECT || p->value.len > 0 ||

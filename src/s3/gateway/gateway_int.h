@@ -185,8 +185,8 @@ struct call {
     /* The object that access is decided on. NULL: the object that the request names. */
     const struct call_item *item;
     struct str new_tags; /* new tags that are not in a header, in the form of x-amz-tagging */
-    /* A key that does not exist. Set only while weir checks whether the user may learn that, which
-     * needs the right to list the bucket with this key as prefix. */
+    /* A key that does not exist. Set only while weir checks whether the user may learn that the key
+     * does not exist. That takes the right to list the bucket with this key as prefix. */
     struct str absent_key;
     struct policy_values values;
     struct str value;

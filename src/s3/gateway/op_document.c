@@ -227,9 +227,9 @@ int op_get_document(struct call *c, struct err *err)
     return code;
 }
 
-/* Stores the mark that a policy also binds the bucket's owner. The mark is a document of its own,
- * which is stored after the policy. After a crash in between, the owner still has access, or there
- * is a mark without a policy, which means nothing. */
+/* Stores the mark which says that the policy binds the bucket's owner too. The mark is a document
+ * of its own, which is stored after the policy. After a crash in between, the owner still has
+ * access, or there is a mark without a policy, which means nothing. */
 static int set_policy_mark(struct call *c, const struct document *d, struct str mark,
                            struct err *err)
 {

@@ -363,8 +363,8 @@ static int post_here(struct call *c, struct post *p, const struct http_head *hea
 
 /* Waits for the first bytes of the form, without a thread. Who asks is known only when the fields
  * are read, so until then the request is anonymous, and no byte is asked for unless the bucket
- * exists. With remote storages this is not checked here, because the bucket may be on a storage
- * that only the signer's route leads to. */
+ * exists. If weir has remote storages, this function does not check that the bucket exists, because
+ * the bucket may be on a storage that only the signer's route leads to. */
 static int await_form(struct call *c, struct err *err)
 {
     bool is_form = form_is_type(http_header(c->head, "content-type"));

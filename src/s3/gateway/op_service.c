@@ -48,7 +48,7 @@ static int buckets_gather(struct call *c, struct storage *s, bool space, struct 
 }
 
 /* Adds the buckets for which a routing policy of the user names the storage `s`, which does not
- * answer. weir knows no other buckets there, and it does not know when these were made. */
+ * answer. weir knows no other buckets there, and does not know when the added buckets were made. */
 static int buckets_recall(struct call *c, const struct storage *s, struct bucket_page *p,
                           struct err *err)
 {

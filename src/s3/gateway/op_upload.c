@@ -376,9 +376,10 @@ static int add_sum(struct sum *s, const struct upload_part *part, struct err *er
     return 0;
 }
 
-/* Adds up the checksums of the parts. The request's list of parts and the storage's are sorted by
- * number; if the request's list is not, the storage refuses it. The checksums that are used here
- * are put into done->parts, so the storage refuses a part that is sent again meanwhile. */
+/* Adds up the checksums of the parts. The storage lists its parts by number. The request's list
+ * must have the same order; if it does not, the storage refuses it later. The checksums that are
+ * used here are put into done->parts, so that the storage also refuses the list if a part has been
+ * replaced meanwhile. */
 static int sum_parts(struct call *c, struct completion *done, struct sum *s, struct err *err)
 {
     struct bucket *b = c->target.bucket;

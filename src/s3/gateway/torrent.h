@@ -13,7 +13,8 @@ struct torrent_ask {
     struct str host;    /* host that the client named, without its port; may be empty */
     struct str passkey; /* passkey for the addresses of a private tracker; may be empty */
     bool http_seed;     /* the torrent names `url` as a seed of BEP 17 */
-    /* an operator asks, who may also bring back a torrent that was removed from the tracker */
+    /* The user is an operator, who may also bring back a torrent that was removed from the
+     * tracker. */
     bool brings_back;
 };
 

@@ -28,7 +28,7 @@ struct lifecycle_transition {
     /* Either days or date_ms is given, and the other is -1. For noncurrent versions only days is
      * given. */
     int64_t days, date_ms;
-    int64_t newer; /* for noncurrent versions: number of the newest that stay as they are */
+    int64_t newer; /* for noncurrent versions: this many of the newest stay as they are */
     struct str storage_class;
 };
 

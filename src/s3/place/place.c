@@ -4,7 +4,7 @@
 
 #include "object/overlay.h"
 
-enum { PLACE_TRIES = 3 }; /* how often a place is looked for while its bucket moves */
+enum { PLACE_TRIES = 3 }; /* most attempts to find a place while its bucket is being moved */
 
 static bool place_is_read(const struct object_place *p)
 {
@@ -186,7 +186,7 @@ int object_place_end(struct object_place *p, int code, struct err *err)
  * body when it has room left. */
 static void place_reserve(struct buf *out, uint64_t size)
 {
-    enum { ROOM = 256 << 10 }; /* most bytes for which room is made before they are there */
+    enum { ROOM = 256 << 10 }; /* most bytes to make room for before any byte is read */
     size_t max = out->max ? size_min(out->max, ROOM) : ROOM;
 
     if (out->len == 0 && size < max)

@@ -34,7 +34,7 @@ struct place_env {
     const struct bucket_sides *sides;
     const struct change_capture *capture;
     struct keyring *keys; /* NULL: encrypted objects cannot be read, and none are made */
-    struct users *users;  /* for callers that ask who opened a place; NULL: users have only ids */
+    struct users *users;  /* to look up the user who opens a place; NULL: only the id is known */
     /* Judges a place when its bucket is known, before a change is announced; NULL: every place may
      * be opened. It returns ERR_AGAIN if the use is PLACE_READ_NOW and it would have to wait. */
     int (*judge)(void *ctx, const struct object_place *p, struct err *err);
