@@ -44,8 +44,8 @@ struct remotes {
  * remotes_begin() and remotes_end(). */
 int remotes_load(struct remotes *r, struct err *err) MUST_CHECK;
 
-/* Between remotes_begin() and remotes_end() there is only one thread at a time. A flag ensures that
- * and not a held lock, because the thread may wait for the store. */
+/* Only one thread at a time is between remotes_begin() and remotes_end(). The flag `busy` ensures
+ * this. A lock is not held meanwhile, because the thread may wait for the store. */
 void remotes_begin(struct remotes *r);
 void remotes_end(struct remotes *r);
 /* Runs the commands and publishes the message about them, in one step; then loads the result. To be
