@@ -8,8 +8,8 @@
  *   H2  A piece belongs to the hasher from hash_add() until HASH_PIECES later pieces were added, or
  *       hash_end() has returned. So a caller that uses HASH_PIECES + 1 buffers in turn never writes
  *       to a buffer in use.
- *   H3  The hasher works in turns: it hashes at most 64 KiB of each waiting body, and then looks
- * for new bodies. So a new body joins within a turn.
+ *   H3  In each turn the hasher hashes at most 64 KiB of each waiting body. A new body takes part
+ *       in the next turn.
  *
  * Any thread may call these functions; a stream belongs to one thread. */
 #ifndef OBJECT_HASHER_H

@@ -61,8 +61,8 @@ struct adopt_change {
     struct buf last; /* the last key that was moved */
 };
 
-/* Gives the target the versions and object lock of the source, if only the source has them: rows of
- * older versions may not be in a bucket that never kept versions (L3, L14). */
+/* Makes the target keep versions, and have object lock, if the source does: a bucket that never
+ * kept versions must not have rows of older versions (L3, L14). */
 static int adopt_state(struct adopt_change *p, struct err *err)
 {
     struct row_change *c = &p->change;
@@ -126,8 +126,9 @@ static int adopt_keys(struct adopt_change *p, struct keys *from, struct err *err
     return code;
 }
 
-/* Moves the rows of the keys. The target must have no rows between the first and the last of these
- * keys. Its next row is read before any row is written. */
+/* Moves the rows of the keys. ERR_CONFLICT: the target already has a row between the first and the
+ * last of these keys. The target's rows are opened for reading before any row is written, so the
+ * moved rows are not among them. */
 static int adopt_window(struct adopt_change *p, struct err *err)
 {
     struct row_change *c = &p->change;

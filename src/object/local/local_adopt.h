@@ -86,8 +86,8 @@ int local_sample_keys(struct bucket *b, struct str after, struct str upto, size_
 
 /* Finds the first key above `after`, up to and including `upto`, that is too large to move: moving
  * its rows would write more than `most` bytes. *large is that key, in the arena; empty: there is
- * none. *before is the last key of the window before it that has rows; empty: there is none. At
- * most `most` bytes of each key are read. */
+ * none. *before is the last key before *large that is in the window and has rows; empty: there is
+ * none. At most `most` bytes of each key are read. */
 int local_find_large(struct bucket *b, struct str after, struct str upto, size_t most,
                      struct arena *a, struct str *large, struct str *before,
                      struct err *err) MUST_CHECK;

@@ -393,7 +393,8 @@ static void collect_round(struct local *l, bool *swept)
                  log_z("error", err.text));
 }
 
-/* Waits until the folder is found, or nobody looks for it any more. The caller holds the lock. */
+/* Looks for the folder until it is found, or the storage is closed or gives up (local_give_up()).
+ * The caller holds the lock. */
 static void find_folder(struct local *l)
 {
     struct collector *c = &l->collector;

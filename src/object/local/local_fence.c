@@ -1,4 +1,4 @@
-/* Fences: buckets that were opened before a moment, and whose calls fail from that moment on.
+/* Fences: calls through a bucket fail if it was opened before its fence.
  *
  * When a bucket becomes the first shard of a sharded bucket, other threads may still hold the plain
  * bucket, for as long as an upload lasts. Through it they would write keys that meanwhile moved to

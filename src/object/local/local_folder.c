@@ -9,8 +9,8 @@
 #include <errno.h>
 
 /* Format numbers of the file FORMAT and of the rows. Rows of format 2 have the usage of buckets
- * (docs/local-storage.md, L11), rows of format 3 also a row for each owner's bucket (L13). Rows of
- * format 4 are the same, but some buckets are or were shards (L14). */
+ * (docs/local-storage.md, L11), rows of format 3 also have a row for each bucket of each owner
+ * (L13). Rows of format 4 are the same, but some buckets are or were shards (L14). */
 enum { FORMAT = 1, ROWS_FORMAT = 3, ROWS_SHARDED = 4, ROWS_FIRST = 1 };
 
 static void format_text(struct buf *out, const struct local *l)

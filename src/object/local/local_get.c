@@ -191,7 +191,8 @@ int local_get(struct bucket *bucket, struct arena *a, struct str key, struct str
         }
         if (code == 0)
             code = stored_open_range(b->local, a, &found.r, range, &pin, out, err);
-        /* While a row does not change, its bytes are not removed. So the bytes are lost. */
+        /* The row is the same as in the last try, and the bytes of a row that stays are never
+         * removed. So the bytes are lost. */
         if (code == ERR_AGAIN && found.r.sequence == tried)
             code = err_set(err, ERR_CORRUPT, "the bytes of the object are missing");
         tried = found.r.sequence;

@@ -6,8 +6,8 @@ enum { FORMAT = 1 };
 
 enum { FLAG_NULL = 1, FLAG_MARKER = 2, FLAGS_ALL = 3 };
 
-/* Bits that say which optional members a bucket's row has. A row without any ends before these
- * bits. */
+/* Bits that say which optional members a bucket's row has. A row without optional
+ * members ends before these bits. */
 enum { BUCKET_NOTIFIES = 1, BUCKET_LOGICAL = 2, BUCKET_HAS_ALL = 3 };
 
 /* Bits that say which fields a stored meta has. The fields are stored in this order. */

@@ -75,7 +75,7 @@ static int tell_note(struct row_change *c, const struct change_note *note, unsig
     fact.storage = c->b->local->id;
     fact.sequence = r->sequence;
     fact.time_ms = db_tx_now_ms(c->tx);
-    if (!(changes & (CHANGE_PUT | CHANGE_MARKER))) /* else `r` has this change's sequence */
+    if (!(changes & (CHANGE_PUT | CHANGE_MARKER))) /* `r` has the sequence of an earlier change */
         code = change_sequence(c, &fact.sequence, err);
     if (c->bucket.info.versions != VERSIONS_NEVER)
         fact.version = version_text(c->b, &a, c->key, r);

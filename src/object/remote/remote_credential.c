@@ -101,7 +101,8 @@ int credential_table_users(struct credential_table *c, struct arena *a, struct s
     return arena_error(a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
 }
 
-/* Whether the text can be an access key. In a header the key stands between '=' and '/'. */
+/* Whether the text can be an access key. In the header Authorization a '/' ends the key, and a ','
+ * ends each field. */
 static bool is_access_key(struct str s)
 {
     for (size_t i = 0; i < s.len; i++)

@@ -174,7 +174,7 @@ static int arrange(struct page *p, struct err *err)
         if (code < 0)
             return code;
         p->entries[kept] = p->entries[i];
-        /* The entry's index, by which entry_order() keeps the peer's order. */
+        /* Until the entries are sorted, this is the entry's index, for entry_order(). */
         p->entries[kept].info.part_count = (uint32_t)kept;
         kept++;
     }
