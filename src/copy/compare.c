@@ -4,8 +4,8 @@
 #include "base/vec.h"
 
 /* Limits for the versions of one key on one side: their number, and the bytes of memory that they
- * take. More versions could not be held in memory to be numbered from the oldest, nor be copied
- * (copy_versions.c). */
+ * take. All versions of the key are held in memory, because they are numbered from the oldest.
+ * copy_versions.c could not copy more versions either. */
 enum { VERSIONS_LIMIT = 100000, VERSIONS_MEMORY = 64 * 1024 * 1024 };
 
 struct side {

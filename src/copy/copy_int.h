@@ -45,8 +45,8 @@ int copy_open(struct copy_body *body, const struct copying *w, struct arena *a,
 /* Turns the code of a write into ERR_CONFLICT if the code says that the destination has changed. */
 int copy_written(int code, struct err *err);
 
-/* Sets *can to whether the bucket has object lock. Without object lock, a locked object could never
- * be released. */
+/* Sets *can to whether the bucket has object lock. In a bucket without it no object may be locked,
+ * because nobody could ever unlock the object again. */
 int copy_can_lock(struct bucket *b, struct arena *a, bool *can, struct err *err) MUST_CHECK;
 
 /* --- copy_seal.c --- */

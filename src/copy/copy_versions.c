@@ -3,8 +3,8 @@
  * Both sides list the versions of the key. The destination's versions are matched with the source's
  * from the oldest on: a marker with a marker, bytes by size and ETag. A version can only be added
  * as the newest. So from the first missing version on, every version is written again, in order.
- * After that, the destination's versions without a match are removed. So the destination's current
- * version never becomes an older one than it was. */
+ * After that, the destination's versions without a match are removed. So at no time does an
+ * older version replace the destination's current version. */
 #include "copy/copy_int.h"
 
 #include "base/vec.h"
