@@ -9,8 +9,8 @@
 
 enum {
     PAGE_ROWS = 1000,
-    /* a page ends after the row with which the sizes of its values together reach this number of
-     * bytes */
+    /* a page ends after the row that makes its values, taken together, at least this many bytes
+     * long */
     PAGE_BYTES = 4 << 20,
 };
 

@@ -70,7 +70,8 @@ static bool statement_prepare(struct pg_link *link, const struct statement *s, b
     *news = !s->sql->once && !(*word & bit);
     if (!*news)
         return true;
-    /* Set before the answer comes: if preparing fails, pg_link_run() has the connection closed. */
+    /* Set before the answer comes. If preparing fails, pg_link_run() reports the connection as
+     * lost, so it is closed. */
     *word |= bit;
     statement_text(&text, s);
     int sent = PQsendPrepare(link->conn, s->name, text.p, s->sql->params, s->sql->types);

@@ -187,7 +187,7 @@ const struct sql sql_table[SQL_COUNT] = {
                    "SELECT weir_kv_write($1, $2, $3, $4, $5, $6)",
                    {T_INT2S, T_INT4S, T_BYTEAS, T_BYTEAS, T_BYTEAS, T_BYTEAS},
                    6},
-/* A page ends after the row with which the sizes of its values together reach $4 bytes. */
+/* A page ends after the row that makes its values, taken together, at least $4 bytes long. */
 #define PAGE(and_to)                                                                               \
     "SELECT key, value FROM (SELECT key, value, sum(length(value)) OVER"                           \
     "  (ORDER BY key ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) - length(value) AS before"  \
