@@ -51,9 +51,9 @@ struct str ownership_of_new(enum ownership ownership, struct str writer, struct 
 /* --- the decision --- */
 
 struct access_request {
-    struct policy_request ask; /* user, action, bucket, key, and values for conditions */
-    struct str bucket_owner;   /* user id */
-    struct str object_owner;   /* user id; empty: acts on a bucket, or the object does not exist */
+    struct policy_request ask;   /* user, action, bucket, key, and values for conditions */
+    struct str bucket_owner;     /* user id */
+    struct str object_owner;     /* user id; empty: the action is not on an existing object */
     const struct policy *policy; /* NULL: the bucket has none */
     /* True: the policy was set with x-amz-confirm-remove-self-bucket-access, so it can lock out the
      * bucket's owner. */

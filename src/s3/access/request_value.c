@@ -76,7 +76,7 @@ static struct str sender_value(const struct request_facts *f, enum policy_key ke
                     : STR_EMPTY;
     case POLICY_KEY_USER_NAME:
         return user ? user->name : STR_EMPTY;
-    default: /* an account in weir is a user's id */
+    default: /* user id and account: in weir, each user is an account */
         return user ? user->id : STR(POLICY_ANONYMOUS);
     }
 }

@@ -62,9 +62,9 @@ void gateway_free(struct gateway *g)
 
 /* --- requests that are passed on as they are --- */
 
-/* Is the request a PostObject, whose body must be a form? With an unknown parameter, its
- * Content-Type must be that of a form too. Such a request is never passed on as it is, because only
- * the body of a form names its object. */
+/* Is the request a PostObject, whose body must be a form? A request with an unknown parameter
+ * counts as one only if its Content-Type is that of a form. A form is never passed on as it is,
+ * because only its body names the object. */
 static bool is_form(const struct call *c)
 {
     struct str type = STR("multipart/form-data");

@@ -291,8 +291,8 @@ bool call_anyone_may(struct call *c, enum s3_action action, const struct object_
 /* Like call_may(), but returns 0, or AccessDenied if the user may not. */
 int call_need(struct call *c, struct call_target *t, enum s3_action action, struct str key,
               const struct object_info *object, struct err *err) MUST_CHECK;
-/* Checks that the user may put tags on a new object. Users who may write by the bucket's access
- * list may. AccessDenied: the user may not. */
+/* Checks that the user may put tags on a new object. AccessDenied: the user may not. The right to
+ * write, if the bucket's access list gives it, includes the right to put tags. */
 int call_need_tagging(struct call *c, struct err *err) MUST_CHECK;
 /* Checks that the user may give a new object this access list. AccessDenied: the user may not. A
  * list that opens the object to nobody but its owner and the bucket's owner needs only the right to
