@@ -39,9 +39,9 @@ static void view_add_policy(struct routes_view *view, struct str key, struct str
     map_put(&view->policies, arena_str(&view->arena, key), arena_z(&view->arena, storage));
 }
 
-/* Fills the view's maps whose keys are names of buckets. Pins (policies that a replication made)
- * were read after the policies. If a pin is made between the two reads, its policy is not in this
- * view. So no pin is ever mistaken for an administrator's policy. */
+/* Fills the view's maps whose keys are names of buckets. The list of pins (policies that a
+ * replication made) was read after the policies. A pin that was made between the two reads has no
+ * policy in this view. So no pin is ever mistaken for an administrator's policy. */
 static void name_buckets(struct routes_view *view)
 {
     struct str key, user, bucket;

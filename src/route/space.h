@@ -27,7 +27,7 @@ struct bucket_space {
      * must not depend on the user for whom it was opened if generation() gives a number for it,
      * because then the gateway uses it for the requests of all users. */
     struct storage *storage;
-    size_t key_max; /* bytes of a key of its buckets; at least as many as in S3 */
+    size_t key_max; /* most bytes of a key in the space's buckets; not less than S3's limit */
     /* Returns whether the space has a bucket of this name. Every request asks this, so it must
      * answer from memory, with one look-up in a hash table, and never wait. Any thread may call
      * it. */

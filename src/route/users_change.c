@@ -16,7 +16,7 @@ enum {
     SECRET_MIN = 8,
     ACCESS_MIN = 3,
     KEY_MAX = 128,
-    TRIES = 16, /* how often a change is tried while other calls change the same user */
+    TRIES = 16, /* most tries of a change while other calls change the same user */
 };
 
 const char *const users_script_sources[USERS_SCRIPTS] = {
