@@ -202,7 +202,7 @@ struct remove_options {
     struct object_conditions conditions;
     bool bypass_governance;
     const struct change_note *note; /* as in put_options */
-    struct object_guard guard;      /* only local; with a guard a missing key is ERR_NOT_FOUND */
+    struct object_guard guard;      /* only local; if set, a missing key is ERR_NOT_FOUND */
 };
 
 struct remove_result {
@@ -356,8 +356,8 @@ struct bucket_ops {
                 const struct object_info *source, const struct put_options *o,
                 struct put_result *out, struct err *err);
     /* Removes a version, or makes a delete marker. Removing a missing key succeeds, as in S3; a
-     * removal with conditions makes no marker for a missing key. For conditions, a current delete
-     * marker has no ETag, no bytes, and the time when it was made. */
+     * removal with conditions makes no marker for a missing key. Conditions judge a current delete
+     * marker like an object without ETag and bytes that was modified when the marker was made. */
     int (*remove)(struct bucket *b, struct arena *a, struct str key, const struct remove_options *o,
                   struct remove_result *out, struct err *err);
     int (*list)(struct bucket *b, struct arena *a, const struct list_options *o,

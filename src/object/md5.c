@@ -53,8 +53,8 @@ static void scalar(struct md5_lane *lanes, size_t count, size_t blocks)
 
 #ifdef __x86_64__
 
-/* Keeps the compiler from adding in another order: the sum in `a` is ready long before the chain
- * needs it. */
+/* Keeps the compiler from changing the order of additions. The first sum in `a` does not depend on
+ * the previous step, so the processor computes it early, and the chain of steps is shorter. */
 #define KEEP_ORDER(a) __asm__("" : "+v"(a))
 
 static inline __m128i load128(const char *p)

@@ -16,6 +16,7 @@ bool checksum_by_algorithm(struct str name, enum digest_kind *kind);
 /* Whether the header is kept with an object and comes back as it was put. The name may be in any
  * case. */
 bool header_is_kept(struct str name);
-bool header_is_user_meta(struct str name); /* "x-amz-meta-...", which are kept too */
+/* Whether the header is "x-amz-meta-...". Such headers are kept too. */
+bool header_is_user_meta(struct str name);
 
 #endif

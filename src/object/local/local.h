@@ -148,7 +148,7 @@ enum local_damage {
 
 struct local_finding {
     enum local_damage damage;
-    struct str bucket, key, version; /* no version for a part of an unfinished upload */
+    struct str bucket, key, version; /* `version` is empty for a part of an unfinished upload */
     struct str path;                 /* the file; empty for a row */
 };
 

@@ -52,7 +52,7 @@ int local_remove_opened(struct bucket *b, struct err *err)
 
 struct adopt_change {
     struct row_change change; /* the change of the bucket that gets the rows */
-    struct row_change source; /* the bucket that had the rows; this only counts its usage */
+    struct row_change source; /* for the bucket that had the rows: changes only its usage counts */
     struct key_window window;
     size_t limit;
     bool announced; /* generation_begin() was called, so the target's row may change */

@@ -21,9 +21,11 @@ enum {
     BUCKET_NAME_MAX = 255,
     OWNER_MAX = 512,
     DOCUMENT_NAME_MAX = 64,
-    BLOB_BLOCK = 256 * 1024, /* a file's checksum is made over blocks of this size; never changes */
+    /* A file's checksum is computed block by block. So this size never changes. */
+    BLOB_BLOCK = 256 * 1024,
     EPOCH_BITS = 24,
-    COUNTER_BITS = 40,     /* counter in a blob id; its highest bit marks rows of family "bytes" */
+    /* Bits of the counter in a blob id. The highest one is set for rows of family "bytes". */
+    COUNTER_BITS = 40,
     BLOB_FOLDER_BITS = 12, /* log2 of the number of files in a folder of blobs */
     BLOB_ETAG_MAX = 36,
 };

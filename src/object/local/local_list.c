@@ -311,7 +311,8 @@ static int merge_start(struct row_merge *m, struct db_view *view, const struct l
     return code;
 }
 
-/* Adds that row of the two walks whose key is smaller, or the common prefix of that key. */
+/* Compares the next rows of the two walks. Adds the row with the smaller key, or the common prefix
+ * of that key. */
 static int merge_step(struct row_merge *m, const struct list_options *o, struct entries *e,
                       struct err *err)
 {

@@ -29,7 +29,7 @@ static bool is_common_prefix(const struct list_options *o)
 
 /* Returns the key after which the peer is asked to begin the listing. If `after` is a common
  * prefix, that is the prefix followed by the largest character, which sorts after all keys under
- * the prefix. Otherwise some peers would list the prefix again, because the keys under it sort
+ * the prefix. After the bare prefix some peers would list the prefix again, because its keys sort
  * after it. */
 static struct str begin_after(struct arena *a, const struct list_options *o)
 {
