@@ -138,9 +138,9 @@ static int directive(struct call *c, const char *name, bool *replace, struct err
     return 0;
 }
 
-/* Copies the source's tags, which needs the right to read and to set them. Whether the user may put
- * the object was checked before its tags were known. That right is checked again, because a policy
- * may have a condition on tags. */
+/* Copies the source's tags, for which the user needs the right to read tags and to set them. The
+ * right to put the object was checked before its tags were known. So it is checked again, because a
+ * policy may have a condition on tags. */
 static int take_tags(struct call *c, struct copy_source *s, struct object_meta *out,
                      struct err *err)
 {
