@@ -46,9 +46,9 @@ int local_remove_opened(struct bucket *b, struct err *err) MUST_CHECK;
  * moved, in the arena; *more says whether further keys follow it in the window. If the source has
  * no keys in the window, nothing is done, *last is empty and *more is false.
  *
- * Times, ids of versions, ETags, bytes and locks stay as they are. Taps are not told. A target that
- * never kept versions, or has no object lock, takes these over from the source, so that no row
- * loses them.
+ * Times, ids of versions, ETags, bytes and locks stay as they are. Taps are not told. If the source
+ * keeps versions or has object lock, these are turned on in the target too, so that no row loses
+ * its versions or its lock.
  *
  * After a crash either all of these rows are moved, or none. The move is durable once a later
  * change of the storage is durable. A mover needs no sync here, because the map that it writes next

@@ -1,4 +1,4 @@
-/* Fences: calls through a bucket fail if it was opened before its fence.
+/* Fences: once a bucket is fenced, calls through references that were opened before fail.
  *
  * When a bucket becomes the first shard of a sharded bucket, other threads may still hold the plain
  * bucket, for as long as an upload lasts. Through it they would write keys that meanwhile moved to

@@ -15,7 +15,7 @@ enum {
     REMOTE_ERROR_MAX = 64 * 1024,      /* most bytes that are read of an error's document */
     REMOTE_DOCUMENT_MAX = 1024 * 1024, /* most bytes of a bucket's document */
     REMOTE_GATHER_MAX = 64 * 1024,     /* bodies up to this size are read before they are sent */
-    REMOTE_PIECE = 8 * 1024 * 1024,    /* bytes of a body of unknown size held in memory */
+    REMOTE_PIECE = 8 * 1024 * 1024,    /* a body of unknown size is sent in pieces of this size */
 };
 #define REMOTE_PUT_MAX   ((uint64_t)5 * GIB) /* most bytes of one PUT or copy, by S3's limit */
 #define REMOTE_PART_SIZE ((uint64_t)64 * MIB)
