@@ -134,7 +134,7 @@ struct pg_link {
     struct list node;
     PGconn *conn;
     bool routes;                     /* statements may name the tables kv_0 to kv_99 */
-    uint64_t prepared[SQL_COUNT][2]; /* for each table, and the parent, a bit: it is prepared */
+    uint64_t prepared[SQL_COUNT][2]; /* bit t: the statement is prepared for table t */
 };
 
 struct pg_pool {
