@@ -40,9 +40,11 @@ static int read_name(struct arena *a, bool encoded, struct str text, struct str 
 
     *out = encoded ? arena_str(a, buf_str(&decoded)) : text;
     buf_release(&decoded);
+    if (arena_error(a) < 0)
+        return err_code(err, ERR_NO_MEMORY);
     if (code < 0 || out->len == 0 || out->len > OBJECT_KEY_MAX)
         return wrong(err, "a name that cannot be");
-    return arena_error(a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
+    return 0;
 }
 
 static int node_read_u64(const struct xml_node *node, const char *name, uint64_t *out,
