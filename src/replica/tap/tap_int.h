@@ -4,9 +4,9 @@
  * The *keeper* is the thread that follows the policies, postpones open intents and removes marks.
  * The *recorder* is the thread that records requests to remote storages that have ended. To
  * *announce* an intent is to queue its task; one thread at a time has the role of the *announcer*
- * (taps.announcing). Each write to a remote storage counts in the *phase* in which it began, until
- * it is recorded, so that keep_epoch() knows when all writes with older policies have ended. A
- * *mark* says on disk that a bucket may have entries in the journal (tap_marks.c). */
+ * (taps.announcing). Each captured write counts in the *phase* in which it began, until it has
+ * ended, so that keep_epoch() knows when all writes with older policies have ended. A *mark* says
+ * on disk that a bucket may have entries in the journal (tap_marks.c). */
 #ifndef REPLICA_TAP_TAP_INT_H
 #define REPLICA_TAP_TAP_INT_H
 
@@ -113,7 +113,8 @@ struct taps {
     _Atomic(uint64_t) switch_words[SWITCH_BITS / 64];
     _Atomic(int64_t) held;   /* result of taps_epoch() */
     _Atomic(unsigned) phase; /* the present phase (see keep_epoch()) */
-    /* Number of writes to remote storages that are under way, by the phase in which they began. */
+    /* Number of captured writes that began in each phase (index: phase % 2) and have not ended yet.
+     * A write to a remote storage ends when it is recorded, or is left to a task. */
     _Atomic(uint64_t) under_way[2];
     _Atomic(uint64_t) count_recorded, count_intents;
     _Atomic(size_t) tap_count; /* taps[] only grows */
