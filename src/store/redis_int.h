@@ -66,8 +66,9 @@ struct redis_conn {
 };
 
 /* Makes a connection: connects, logs in, selects the database, names the connection. With sentinels
- * it also checks that the server is a master. ERR_UNAVAILABLE: Redis cannot be reached, or not in
- * time; no command was sent. ERR_DENIED: wrong password or user. ERR_INVALID: no such database. */
+ * it also checks that the server is a master. ERR_UNAVAILABLE: Redis cannot be reached, does not
+ * answer in time, or cannot serve now (for example, it is not a master); no command of a caller was
+ * sent. ERR_DENIED: wrong password or user. ERR_INVALID: no such database. */
 int redis_conn_open(struct redis_conn **out, const struct redis_endpoint *e, uint64_t deadline_ns,
                     struct err *err) MUST_CHECK;
 void redis_conn_close(struct redis_conn *c); /* NULL is fine */
