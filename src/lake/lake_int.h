@@ -13,8 +13,8 @@
 #include "os/loop.h"
 
 enum {
-    /* how often a commit begins again by R4 (docs/lake.md, C5), and how often another change of a
-     * head is tried */
+    /* most times that a commit begins again by R4 (docs/lake.md, C5), and most tries of another
+     * change of a head */
     LAKE_HEAD_TRIES = 10,
     /* a change of a branch is tried again for at most this time */
     LAKE_DEADLINE_MS = 5 * MS_PER_MINUTE,
