@@ -85,9 +85,9 @@ bool access_denied(const struct access_request *r);
 bool access_denied_beyond(const struct access_request *r, struct str from, struct str to);
 
 /* Whether rules 2 to 4 of access_allowed() allow the action on every object whose key begins with
- * `begin`; rule 1 is ignored. Objects count as owned by the bucket's owner. The result may be false
- * although the action is allowed, but it is never true if the action is not allowed. r->ask.key has
- * no effect. */
+ * `begin`. Rule 1 is ignored; access_denied_beyond() checks it. Objects count as owned by the
+ * bucket's owner. The result may be false although rules 2 to 4 allow the action, but it is never
+ * true if they do not. r->ask.key has no effect. */
 bool access_granted_below(const struct access_request *r, struct str begin);
 
 /* Whether some user may read an object below `to`, but may not read the same object below `from`.
