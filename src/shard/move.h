@@ -47,16 +47,19 @@ void mover_free(struct mover *m); /* NULL is fine; the thread must not run */
 
 /* --- recovery --- */
 
-/* Repairs a bucket whose process may have been killed at any step, so that it can serve. Called
- * once for each bucket whose log a start finds, before the first request:
- * - Rows of a window that was being moved go back, and the window is opened.
- * - The removal of the bucket continues if the bucket is empty.
- * - Shards that no map names are removed.
+/* Repairs a bucket whose process may have been killed at any step, so that it can serve. A start
+ * calls this for each bucket whose log it finds; `weir shard rebuild` calls it again for a bucket
+ * that could not be repaired.
+ * - Rows of a window that was being moved go back, and the window is opened. If other rows are in
+ *   their way, the window stays closed, and the mover tries again; this is not an error.
+ * - The removal of the bucket continues if the bucket is empty; otherwise the removal is undone.
+ * - Empty shards that the map does not name are removed.
  * - A move in the map is recorded, and mover_start() continues it.
  *
- * *serves says whether the bucket is sharded. If it is not, everything that sharding had made is
- * removed, plain() and gone() were not called, and the name is that of a plain bucket or of none.
- * After an error the bucket must not be served. */
+ * *serves says whether the bucket is still sharded. If it is not, its shards and maps were removed,
+ * or a failure to remove them was logged; plain() and gone() were not called; and the name belongs
+ * to a plain bucket or to no bucket. After an error the bucket is not repaired: the caller may
+ * serve its keys outside of the closed window. */
 int mover_recover(struct mover *m, struct sharded *s, bool *serves, struct err *err) MUST_CHECK;
 
 /* --- moves --- */

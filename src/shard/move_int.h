@@ -13,7 +13,7 @@
 enum {
     MOVE_HURRY = 4,       /* a move at full speed has windows with this many times more keys */
     MOVE_KEYS = 1000,     /* most keys of a window */
-    MOVE_DRAIN_MS = 300,  /* how long a window stays closed while requests end */
+    MOVE_DRAIN_MS = 300,  /* longest time that a closed window waits for its requests to end */
     MOVE_AGE_MS = 100,    /* requests older than this are not waited for: the window ends below
                              their keys */
     MOVE_TRIES = 10,      /* tries to hand a window over before the move rests */
