@@ -7,7 +7,8 @@
  *   `/` is preferred, so that few common prefixes are cut by a boundary.
  * - The keys *grow* when 90 % of the keys that were put since the last sample sort above the 99th
  *   percentile of the earlier keys. Then the boundary is above the greatest key, and nothing moves.
- * - A split is not made if one half would have less than 40 % of the threshold.
+ * - A split in the middle is not made if one half would have less than 40 % of the threshold. Then
+ *   the shard is split above its greatest key if its keys grow.
  * - Two neighbours that together have less than half of the threshold are merged, but only if this
  *   process has seen them with more. So shards that somebody has made in advance stay.
  * - A bucket that was split is not merged automatically for an hour, and the other way round.
