@@ -66,8 +66,9 @@ struct access_request {
 /* Whether the action is allowed. The rules apply in this order:
  *  1. when the policy denies it, it is denied; but the bucket's owner may always read, replace and
  *     delete the policy, unless the policy binds the owner;
- *  2. the bucket's owner may do everything in the bucket, except read another user's object, or
- *     read or change its ACL: rules 3 to 5 decide about these;
+ *  2. the bucket's owner may do everything in the bucket. But unless ownership is
+ *     BucketOwnerEnforced, rules 3 to 5 decide whether the owner may read another user's object,
+ *     or read or change its ACL;
  *  3. when the policy allows it, it is allowed, unless RestrictPublicBuckets is set and the
  *     policy is public;
  *  4. when the ACL of the bucket or object grants it, it is allowed, unless ownership is
