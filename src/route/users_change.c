@@ -166,7 +166,7 @@ static bool is_fixed(const struct users *u, const struct user *wanted)
 }
 
 /* Checks that the first administrator and the users of the configuration file do not have the name,
- * id or access key. The script cannot check that, because they are not in the store. */
+ * id, email or access key. The script cannot check that, because they are not in the store. */
 static int check_not_root(struct users *u, const struct user *wanted, struct err *err)
 {
     bool taken = str_eq(wanted->name, USER_ROOT) || str_eq(wanted->id, USER_ROOT);
