@@ -112,8 +112,8 @@ struct bucket_change {
 /* Stages the entry and fills *out. */
 int bucket_change_put(struct bucket_change *c, const struct lake_entry *entry,
                       struct put_result *out, struct err *err) MUST_CHECK;
-/* As bucket_change_put(), for an entry with a new body. The body is removed again if the entry is
- * refused. */
+/* Like bucket_change_put(), but for an entry with a new body. The body is removed again if the
+ * entry is refused. */
 int bucket_change_finish(struct bucket_change *c, const struct lake_entry *entry,
                          struct put_result *out, struct err *err) MUST_CHECK;
 

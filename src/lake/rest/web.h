@@ -199,7 +199,7 @@ struct web_presigned {
  * owner. ERR_UNSUPPORTED: the configuration does not name the endpoint (s3.url). */
 int web_presign(struct rest_call *c, const struct lake_repo *r, const char *method,
                 struct str address, struct web_presigned *out, struct err *err) MUST_CHECK;
-/* As web_presign(), for a request with a query, such as the upload of a part. */
+/* Like web_presign(), but for a request with a query, such as the upload of a part. */
 int web_presign_query(struct rest_call *c, const struct lake_repo *r, const char *method,
                       struct str address, struct str query, struct web_presigned *out,
                       struct err *err) MUST_CHECK;
