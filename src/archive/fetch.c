@@ -20,8 +20,8 @@
 
 enum {
     FETCH_GZIP_FROM = 1024,             /* a request of at least this many bytes is compressed */
-    FETCH_REFUSAL_MAX = 4096,           /* how many bytes of a refusal's body are read */
-    FETCH_REFUSAL_MS = 10 * MS_PER_S,   /* how long reading that body may take */
+    FETCH_REFUSAL_MAX = 4096,           /* most bytes of a refusal's body that are read */
+    FETCH_REFUSAL_MS = 10 * MS_PER_S,   /* longest time for reading that body */
     FETCH_REFS_MAX = 512 * 1024 * 1024, /* most bytes of an answer that lists refs */
     FETCH_HEADERS_MAX = 8,
     FETCH_LIST_WAIT_MS = 50, /* while another fetch holds a large list: pause between two checks */

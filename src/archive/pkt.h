@@ -40,7 +40,7 @@ int pkt_read(struct pkt_in *in, struct pkt *out, struct err *err) MUST_CHECK;
 /* The beginning of an error text whose rest is the server's own message. */
 #define PEER_SAYS "the git server says: "
 
-/* Puts the packet that was read last back, so that the next read returns it again. */
+/* Puts back the packet that was read last, so that the next read returns it again. */
 void pkt_unread(struct pkt_in *in, const struct pkt *p);
 
 /* Reads a packet that must be a line; *line is without its newline. ERR_PEER: the server has sent

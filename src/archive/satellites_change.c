@@ -351,7 +351,7 @@ static int arrive_table(struct satellites *s, struct slots *next, const struct s
     return slots_arrive(next, now, ctx) ? 0 : ERR_NOT_MODIFIED;
 }
 
-/* Removes the first satellite that has no slots from the table; *ctx is set when there was one. */
+/* Removes from the table the first satellite that has no slots; *ctx is set when there was one. */
 static int drop_table(struct satellites *s, struct slots *next, const struct slots *now, void *ctx,
                       struct err *err)
 {
@@ -366,7 +366,7 @@ static int drop_table(struct satellites *s, struct slots *next, const struct slo
     return ERR_NOT_MODIFIED;
 }
 
-/* Removes all satellites that have no slots from the table, unless a slot is moving. */
+/* Removes from the table all satellites that have no slots, unless a slot is moving. */
 static int satellites_settle(struct satellites *s, struct err *err)
 {
     struct slots now;

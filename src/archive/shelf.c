@@ -4,7 +4,7 @@
 #include "coord/lock.h"
 #include "object/merge.h"
 
-enum { SHELF_ROUNDS = 3 }; /* how many times a read tries both sides while objects may be moving */
+enum { SHELF_ROUNDS = 3 }; /* most times that a read tries both sides while objects may be moving */
 
 /* --- opening --- */
 

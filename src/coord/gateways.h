@@ -18,8 +18,8 @@ int gateways_forget(struct store *config, struct str id, struct err *err) MUST_C
 /* Sets *out to whether every process whose last word is younger than GATEWAY_LIFE_S holds this
  * epoch or a later one. */
 int gateways_reached(struct store *config, int64_t epoch, bool *out, struct err *err) MUST_CHECK;
-/* Like gateways_reached(), but for the epoch of the last change of the replication `name`, which is
- * read from `w:epochs`. */
+/* Like gateways_reached(), but for the epoch of the last change of the replication `name`. The
+ * epoch is read from `w:epochs`. */
 int gateways_reached_name(struct store *config, struct str name, bool *out,
                           struct err *err) MUST_CHECK;
 

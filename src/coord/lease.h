@@ -66,7 +66,7 @@ void lease_stop(struct lease *l);
 /* --- asking --- */
 
 /* Checks that the present lease has not ended. *number is its number; 0: no lease is needed. Errors
- * as lease_check(); *number is set all the same. `l` may be NULL. */
+ * are those of lease_check(); *number is set all the same. `l` may be NULL. */
 int lease_take(const struct lease *l, uint64_t *number, struct err *err) MUST_CHECK;
 /* Checks that the lease with this number has not ended. ERR_STORE, with a text for clients: it has
  * ended. Never waits. `l` may be NULL. */
@@ -74,11 +74,11 @@ int lease_check(const struct lease *l, uint64_t number, struct err *err) MUST_CH
 /* Waits until a lease has begun; returns true at once when no lease is needed. Returns false when
  * no lease has begun by `deadline_ns` (clock_mono_ns()). */
 bool lease_await(struct lease *l, uint64_t deadline_ns);
-/* Returns 0 when other processes do not wait for this one, because its last word is too old.
- * Otherwise returns a number that changes after each gap in which other processes may not have
- * waited. A caller that asks the store what every process knows calls this before and after the
- * question. If the two numbers differ, the word of this process may have been too old to count
- * (docs/replication.md, E5). `l` may be NULL. */
+/* Returns 0 when other processes do not wait for this one any more, because its last word is too
+ * old. Otherwise, also before the first word, returns a number that changes after each gap in which
+ * other processes may not have waited. A caller that asks the store what every process knows calls
+ * this before and after the question. If the two numbers differ, the word of this process may have
+ * been too old to count (docs/replication.md, E5). `l` may be NULL. */
 uint64_t lease_contact(struct lease *l);
 
 /* Returns the error code, such as "OOM", with which Redis refused the last word of this process

@@ -44,10 +44,10 @@ int lock_take_many(struct lock **out, struct locks *l, const struct str *keys, s
 enum { LOCK_TOKEN_MAX = 79 };
 int lock_adopt(struct lock **out, struct locks *l, struct str key, struct str token,
                uint64_t since_ns, struct err *err) MUST_CHECK;
-/* Returns whether the lock is still held. False: nine tenths of its time to live have passed by
- * this process's clock since the last renewal was sent, or a renewal found another token in the
- * store. Then the work under the lock must stop. The last tenth is for clocks that do not run alike
- * (C1). A single renewal that fails does not lose the lock. */
+/* Returns whether the lock is still held. False: nine tenths of its time to live have passed, by
+ * this process's clock, since the call was sent that took the lock or last renewed it; or a renewal
+ * found another token in the store. Then the work under the lock must stop. The last tenth is for
+ * clocks that do not run alike (C1). A single renewal that fails does not lose the lock. */
 bool lock_held(const struct lock *lock);
 struct str lock_key(const struct lock *lock);
 /* Returns the lock's token, for scripts that check that the lock is held (C2). */

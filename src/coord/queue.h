@@ -44,8 +44,8 @@ struct task {
 };
 
 struct queue *queue_new(struct store *s); /* `s` is queueDB; borrowed */
-/* Makes each queue_add() a numbered step from now on (coord/seen.h). `seen` is borrowed. Called
- * before other threads use the queue. */
+/* Makes each call that adds tasks a numbered step from now on (coord/seen.h). `seen` is borrowed.
+ * Called before other threads use the queue. */
 struct seen;
 void queue_number_steps(struct queue *q, struct seen *seen);
 void queue_free(struct queue *q); /* NULL is fine */
@@ -56,8 +56,8 @@ struct store *queue_store(struct queue *q);
 /* Adds a task. `delay_s` 0: it is pending at once; else it is scheduled. ERR_EXISTS: there is a
  * task with this id that is neither archived nor completed (Q7). */
 int queue_add(struct queue *q, const struct task *t, int64_t delay_s, struct err *err) MUST_CHECK;
-/* Adds several tasks in one script. Tasks whose id exists are left out. *added is the number of
- * tasks that were added; `added` may be NULL. */
+/* Adds several tasks in one script. Tasks that queue_add() would refuse with ERR_EXISTS are left
+ * out. *added is the number of tasks that were added; `added` may be NULL. */
 int queue_add_many(struct queue *q, const struct task *tasks, size_t count, size_t *added,
                    struct err *err) MUST_CHECK;
 /* Adds a task that is pending at once. ERR_EXISTS: a task of the same type and payload was added in
@@ -151,7 +151,8 @@ int queue_tasks(struct queue *q, struct arena *a, const struct queue_page *page,
 int queue_task(struct queue *q, struct arena *a, struct str name, struct str id,
                struct task_info *out, struct err *err) MUST_CHECK;
 int queue_pause(struct queue *q, struct str name, bool paused, struct err *err) MUST_CHECK;
-/* Makes a task pending at once. ERR_CONFLICT: the task is active. */
+/* queue_run_now() makes a task pending at once, queue_delete() removes it. ERR_CONFLICT: the task
+ * is active. ERR_NOT_FOUND: there is no such task. */
 int queue_run_now(struct queue *q, struct str name, struct str id, struct err *err) MUST_CHECK;
 int queue_delete(struct queue *q, struct str name, struct str id, struct err *err) MUST_CHECK;
 /* Asks the worker that runs the task to end it, by a message on asynq:cancel. */

@@ -201,9 +201,9 @@ int replication_forget_unused(struct replications *r, bool (*ended)(void *ctx), 
 struct replication_gap {
     struct replication_id id;
     int64_t copies, listings, events; /* number of missing tasks; below 0: of surplus tasks */
-    /* 0: the counters were mended. ERR_CONFLICT: the copy cannot begin again, because the
-     * replication is archived or its bucket has a switch. ERR_NOT_FOUND: the counters have changed
-     * meanwhile, so a later call compares this replication again. */
+    /* 0: the gap was mended. ERR_CONFLICT: the copy cannot begin again, because the replication is
+     * archived or its bucket has a switch. ERR_NOT_FOUND: the counters have changed meanwhile, so a
+     * later call compares this replication again. */
     int outcome;
 };
 struct replication_recount {
@@ -214,9 +214,9 @@ struct replication_recount {
     bool (*ended)(void *ctx); /* called now and then; returns true to stop the comparison soon */
     void *ctx;
 };
-/* Compares the counters of replications that have open tasks with the tasks in the queue. The copy
- * of a replication whose tasks are missing begins again. *looked is the number of replications that
- * were compared. */
+/* Compares the counters of replications that have open tasks with the tasks in the queue. If a
+ * replication only has too many copies, its counters are corrected. After any other difference its
+ * copy begins again. *looked is the number of replications that were compared. */
 int replication_recount(struct replications *r, const struct replication_recount *o, size_t *looked,
                         struct err *err) MUST_CHECK;
 

@@ -71,8 +71,8 @@ int replication_view_order(struct replication_view *view, struct err *err) MUST_
 int replications_load(struct replications *r, struct err *err) MUST_CHECK;
 
 /* Runs a script that changes policies, and reads the view again. A refusal of the script becomes an
- * error with a code and a text. ERR_TIMEOUT: the view could not be read; the change may or may not
- * have been made. */
+ * error with a code and a text. ERR_TIMEOUT: the change may or may not have been made, or it was
+ * made and the view could not be read. */
 int replications_change(struct replications *r, struct arena *a, enum coord_script script,
                         const struct store_args *args, struct err *err) MUST_CHECK;
 /* Like replications_change(), but does not read the view again. */

@@ -75,17 +75,20 @@ int switch_plan(struct replications *r, const struct replication_id *id,
                 struct err *err) MUST_CHECK;
 /* Begins a switch. A switch without downtime goes from not_started to in_progress; a switch with
  * downtime also from error or skipped. ERR_CONFLICT: also when the bucket cannot be switched any
- * more. */
+ * more. ERR_AGAIN: the store may have lost changes, and the copies are being compared. */
 int switch_begin(struct replications *r, const struct bucket_switch *s, struct str route,
                  struct err *err) MUST_CHECK;
-/* Moves a switch to check_in_progress, error or skipped. `text` is written to the history.
- * ERR_AGAIN: events are open, which means that some changes are not copied yet. */
+/* Moves a switch to check_in_progress, error or skipped. If the switch was in progress, the move to
+ * error also ends the block of its bucket. `text` is written to the history. ERR_AGAIN: the check
+ * cannot begin, because events are open: some changes are not copied yet. */
 int switch_step(struct replications *r, const struct bucket_switch *s, enum switch_status to,
                 struct str text, struct err *err) MUST_CHECK;
 /* Ends a switch: without downtime it goes from in_progress to done, with downtime from
- * check_in_progress to done. An aborted switch is removed. One of the two replications is removed
- * too: s->id for an aborted switch, else the reverse of it. `clean` is the task that cleans up
- * after that replication. ERR_AGAIN: events are open. */
+ * check_in_progress to done. An aborted switch is removed instead, together with the replication
+ * s->id. A switch without downtime and without continue_replication removes the replication in the
+ * reverse direction of s->id. In all other cases no replication is removed. `clean` is the task
+ * that cleans up after the replication that is removed; it is queued only in these two cases.
+ * ERR_AGAIN: events are open. */
 int switch_done(struct replications *r, const struct bucket_switch *s, const struct task *clean,
                 struct err *err) MUST_CHECK;
 /* Moves a switch with downtime from check_in_progress to in_progress. The switch goes on as a

@@ -23,7 +23,8 @@ struct client_options {
     bool direct;                 /* ignore the proxy that the environment names */
     const char *user_agent;      /* NULL: "weir" */
     uint64_t connect_timeout_ms; /* 0: 10 s */
-    /* The time limit of one transfer. Each retry is a new transfer with its own limit. 0: 60 s. */
+    /* The time limit of one transfer. Each retry and each redirect is a new transfer with its own
+     * limit. 0: 60 s. */
     uint64_t timeout_ms;
     unsigned max_attempts; /* 0: 4 */
 };

@@ -189,9 +189,9 @@ void kv_scan_free(struct kv_scan *scan); /* closes the scan and frees its memory
  * ERR_TIMEOUT: the changes may have been made. */
 int kv_write(struct kv *kv, const struct kv_change *changes, size_t count, size_t *failed,
              struct err *err) MUST_CHECK;
-/* As kv_write(), and reads `names` in the same round trip, after the changes are made. ERR_TIMEOUT
- * has a second meaning here: the changes were made, but a row could not be read, or the arena is
- * full. */
+/* Does what kv_write() does, and reads `names` in the same round trip, after the changes are made.
+ * ERR_TIMEOUT has a second meaning here: the changes were made, but a row could not be read, or the
+ * arena is full. */
 int kv_write_get(struct kv *kv, const struct kv_change *changes, size_t count, size_t *failed,
                  struct arena *a, const struct kv_name *names, size_t name_count,
                  struct kv_value *out, struct err *err) MUST_CHECK;
@@ -232,7 +232,7 @@ int kv_open_embedded(struct kv **out, struct db *db, const struct log *log,
 /* ERR_UNSUPPORTED: the server is a cluster, or evicts keys (maxmemory-policy). */
 int kv_open_redis(struct kv **out, struct store *store, const struct log *log,
                   struct err *err) MUST_CHECK;
-/* As kv_open_redis(), but does not connect to the server. The first call makes the checks of the
+/* Like kv_open_redis(), but does not connect to the server. The first call makes the checks of the
  * opening, and fails if the server is not usable. For a Redis that weir also uses for other
  * things. */
 void kv_open_redis_later(struct kv **out, struct store *store);

@@ -92,8 +92,8 @@ struct pg_pool;
  * (sql_state_code()), and the caller may run the statements again. */
 int pg_run(struct pg_pool *pool, struct pg_call *calls, size_t count, bool writes,
            struct err *err) MUST_CHECK;
-/* As pg_run(), on one connection. *lost: the connection can no longer be used. ERR_CLOSED: the
- * connection was lost on the way. ERR_TIMEOUT: no answer came in time. */
+/* Like pg_run(), but on one connection. *lost: the connection can no longer be used. ERR_CLOSED:
+ * the connection was lost on the way. ERR_TIMEOUT: no answer came in time. */
 int pg_link_run(struct pg_link *link, struct pg_call *calls, size_t count, uint64_t deadline_ns,
                 bool *lost, struct err *err) MUST_CHECK;
 

@@ -1,4 +1,5 @@
-/* Checks and writes the version of the rows' layout at every opening (docs/kv.md, K9). */
+/* Checks the version of the rows' layout when a driver prepares itself, and writes the version if
+ * the store has none (docs/kv.md, K9). */
 #include "kv/kv_int.h"
 
 static const struct kv_name version_name = {STR("kv-internal-metadata"), STR("kv/schema/version")};

@@ -39,7 +39,7 @@ int lake_body_copy(struct lake *l, struct arena *a, const struct lake_repo *r,
 int lake_body_get(struct lake *l, struct arena *a, const struct lake_repo *r,
                   const struct lake_entry *entry, const struct object_range *range,
                   struct get_result *out, struct err *err) MUST_CHECK;
-/* As lake_body_get(), but neither this call nor reading the body waits. ERR_AGAIN: one of them
+/* Like lake_body_get(), but neither this call nor reading the body waits. ERR_AGAIN: one of them
  * would have to wait; the caller uses lake_body_get() then. */
 int lake_body_get_now(struct lake *l, struct arena *a, const struct lake_repo *r,
                       const struct lake_entry *entry, const struct object_range *range,

@@ -4,8 +4,9 @@
  * Both are a struct lake_bucket; they differ only in how a key is split.
  *
  * A bucket holds the repository's record as it was when the bucket was opened. Every operation of
- * the lake reads the record again and compares its token. So the bucket of a repository that was
- * deleted, or made again, finds nothing.
+ * the lake reads the record again, and compares the member token (lake/record.h) with that of the
+ * held record. A repository that was made again has another token. So an operation on the bucket of
+ * a repository that was deleted, or made again, finds nothing.
  *
  * Where the reason of an error matters to the client, these functions return S3 codes
  * (meta/error.h) with a text for the client (docs/lake-s3.md, "What is refused"). */
@@ -111,8 +112,8 @@ struct bucket_change {
 /* Stages the entry and fills *out. */
 int bucket_change_put(struct bucket_change *c, const struct lake_entry *entry,
                       struct put_result *out, struct err *err) MUST_CHECK;
-/* As bucket_change_put(), for an entry with a new body. The body is removed again if the entry is
- * refused. */
+/* Like bucket_change_put(), but for an entry with a new body. The body is removed again if the
+ * entry is refused. */
 int bucket_change_finish(struct bucket_change *c, const struct lake_entry *entry,
                          struct put_result *out, struct err *err) MUST_CHECK;
 

@@ -75,7 +75,7 @@ int branch_change_write(struct lake *l, struct arena *a, struct branch_change *c
  * repository and the branch. */
 int lake_seal(struct lake *l, struct arena *a, const struct lake_repo *r, struct str branch,
               struct lake_repo *repo, struct lake_branch *out, struct err *err) MUST_CHECK;
-/* As lake_seal(), for a reset, which goes on when the disk is full. */
+/* Like lake_seal(), but for a reset, which goes on when the disk is full. */
 int lake_seal_to_reset(struct lake *l, struct arena *a, const struct lake_repo *r,
                        struct str branch, struct lake_repo *repo, struct lake_branch *out,
                        struct err *err) MUST_CHECK;

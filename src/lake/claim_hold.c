@@ -17,7 +17,7 @@
 #include <stdlib.h>
 
 enum {
-    CLAIM_TRIES = 5, /* how often a look is repeated if others change the claim meanwhile */
+    CLAIM_TRIES = 5,           /* most looks at a claim while others change it */
     CLAIM_CLOCK_MS = MS_PER_S, /* storages give the time of a change only in whole seconds */
     CLAIM_RETRY_MS = 30 * MS_PER_S,
 };

@@ -13,7 +13,8 @@
 
 enum {
     MARK_BATCH = 500,
-    MARK_TRIES = 100, /* how often the tokens of one branch are read again */
+    /* most readings of the tokens of one branch, which is read again if it has changed meanwhile */
+    MARK_TRIES = 100,
 };
 
 /* --- G3: bodies that are old enough (G10) --- */
@@ -251,8 +252,10 @@ static int mark_dump_tree(void *ctx, struct str root, struct err *err)
     return tree_walk(&w->store, root, mark_is_seen, mark_visit, w, err);
 }
 
-/* Walks all trees. Trees of expired commits come after the live ones: their bodies may be removed,
- * but their nodes stay, because a merge may need them as its base. */
+/* Walks all trees, each node once. Trees of live commits come first: only in their walk are the
+ * leaves read and the bodies recorded as live, and a node that was seen is not visited again. Trees
+ * of expired commits and of the last dump of refs follow. Bodies that only these trees name may be
+ * removed, but the nodes stay; a merge, for example, may need an expired commit as its base. */
 static int mark_trees(struct gc_run *g, struct err *err)
 {
     struct mark_walk w = {.run = g};

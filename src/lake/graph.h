@@ -43,7 +43,7 @@ static inline struct str graph_id(const struct graph_node *n)
 /* Finds the node of a commit, and reads the commit if the graph does not have it yet.
  * ERR_NOT_FOUND: there is no such commit. */
 int graph_get(struct graph *g, struct str id, struct graph_node **out, struct err *err) MUST_CHECK;
-/* As graph_get(), for a parent of a node. ERR_CORRUPT: the commit is missing. */
+/* Like graph_get(), but for a parent of a node. ERR_CORRUPT: the commit is missing. */
 int graph_parent(struct graph *g, const struct graph_node *child, unsigned i,
                  struct graph_node **out, struct err *err) MUST_CHECK;
 /* Frees a node that the walk does not need any more. It must be in no heap. */

@@ -194,8 +194,8 @@ struct lake_object {
  * ERR_NOT_FOUND: the ref does not have it. */
 int lake_stat(struct lake *l, struct arena *a, const struct lake_repo *r, struct str ref,
               struct str path, struct lake_object *out, struct err *err) MUST_CHECK;
-/* As lake_stat(), without waiting (docs/lake-s3.md, S7). ERR_AGAIN: the answer needs something that
- * is not in memory, or the branch is changing; the caller uses lake_stat() then. */
+/* Like lake_stat(), but without waiting (docs/lake-s3.md, S7). ERR_AGAIN: the answer needs
+ * something that is not in memory, or the branch is changing; the caller uses lake_stat() then. */
 int lake_stat_now(struct lake *l, struct arena *a, const struct lake_repo *r, struct str ref,
                   struct str path, struct lake_object *out, struct err *err) MUST_CHECK;
 

@@ -13,8 +13,8 @@
 #include "os/loop.h"
 
 enum {
-    /* how often a commit begins again by R4 (docs/lake.md, C5), and how often another change of a
-     * head is tried */
+    /* most times that a commit begins again by R4 (docs/lake.md, C5), and most tries of another
+     * change of a head */
     LAKE_HEAD_TRIES = 10,
     /* a change of a branch is tried again for at most this time */
     LAKE_DEADLINE_MS = 5 * MS_PER_MINUTE,
@@ -118,8 +118,8 @@ void lake_tx_drop_token(struct lake_tx *tx, struct str token);
 /* Makes the changes. ERR_PRECONDITION: *failed (unless NULL) is the index of the change whose
  * condition failed. */
 int lake_tx_write(struct lake *l, struct lake_tx *tx, size_t *failed, struct err *err) MUST_CHECK;
-/* As lake_tx_write(), and also reads the rows `names` in the same round trip, after the changes are
- * made. */
+/* Does what lake_tx_write() does, and also reads the rows `names` in the same round trip, after the
+ * changes are made. */
 int lake_tx_write_get(struct lake *l, struct lake_tx *tx, const struct kv_name *names, size_t count,
                       struct kv_value *out, struct err *err) MUST_CHECK;
 
@@ -152,7 +152,7 @@ int lake_decode_branch(struct arena *a, const struct lake_repo *r, const struct 
                        struct lake_repo *repo_now, struct lake_branch *out,
                        struct err *err) MUST_CHECK;
 
-/* As lake_ref_resolve(), but reads in a view. */
+/* Like lake_ref_resolve(), but reads in a view. */
 int lake_ref_resolve_in(struct lake *l, struct kv_view *view, struct arena *a,
                         const struct lake_repo *r, struct str expr, struct lake_ref *out,
                         struct err *err) MUST_CHECK;

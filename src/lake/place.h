@@ -13,9 +13,9 @@
 int lake_place_open(struct object_place *out, struct lake *l, struct arena *a, struct str user,
                     struct str bucket, struct str key, enum place_use use,
                     struct err *err) MUST_CHECK;
-/* As lake_place_open(), for a key below the repository's namespace, in the name of the repository's
- * owner. ERR_UNAVAILABLE: the bucket does not exist. ERR_DENIED: the owner may not use the
- * namespace any more (lake/right.h). */
+/* Like lake_place_open(), but for a key below the repository's namespace, in the name of the
+ * repository's owner. ERR_UNAVAILABLE: the bucket does not exist. ERR_DENIED: the owner may not use
+ * the namespace any more (lake/right.h). */
 int lake_place_open_below(struct object_place *out, struct lake *l, struct arena *a,
                           const struct lake_repo *r, struct str key, enum place_use use,
                           struct err *err) MUST_CHECK;

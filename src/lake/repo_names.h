@@ -21,7 +21,7 @@ size_t repo_names_count(struct repo_names *n);
  * `seen`. They change nothing and return false if the number has grown since then: the names may
  * have been read before that change, so the caller begins again. */
 uint64_t repo_names_changes(struct repo_names *n);
-/* Adds the name (`there`), or removes it. */
+/* Adds the name if `there` is true; otherwise removes it. */
 bool repo_names_set(struct repo_names *n, struct str name, bool there, uint64_t seen);
 /* Exchanges the names in memory with those of `loaded`. */
 bool repo_names_replace(struct repo_names *n, struct map *loaded, uint64_t seen);

@@ -93,8 +93,8 @@ int lake_right_read(const struct object_place *p, const struct object_info *info
     struct user user;
 
     *may = bucket_can(p->bucket, STORAGE_CREDENTIALS);
-    /* If the storage has credentials of its own, it has already checked the right, because the
-     * object was opened with the owner's keys. */
+    /* If users have credentials of their own on the storage, the storage has already checked the
+     * right, because the object was opened with the owner's keys. */
     if (*may)
         return 0;
     int code = right_user(p->env.users, p->arena, p->user, &user, err);

@@ -15,8 +15,8 @@ int lake_right_read(const struct object_place *p, const struct object_info *info
                     struct err *err) MUST_CHECK;
 
 /* Whether the user certainly may read, put and remove every object of the bucket whose key begins
- * with `begin`. If the bucket's storage has credentials of its own, the answer is always yes,
- * because that storage checks each request by itself. */
+ * with `begin`. If users have credentials of their own on the bucket's storage, the answer is
+ * always yes, because that storage checks each request by itself. */
 int lake_right_judge_space(struct lake *l, struct arena *a, struct str user, struct bucket *b,
                            struct str begin, bool *may, struct err *err) MUST_CHECK;
 

@@ -155,7 +155,7 @@ static int part_copy_data(struct upload_work *w, uint32_t number, struct bucket 
     return data->ops->upload_part_copy(data, w->a, &w->data, number, from, source, range, out, err);
 }
 
-/* As part_copy_data(), but the source is an object of a repository. */
+/* Like part_copy_data(), but the source is an object of a repository. */
 static int part_copy_entry(struct upload_work *w, uint32_t number, struct lake_bucket *from,
                            const struct object_info *source, const struct object_range *range,
                            struct upload_part *out, struct err *err)

@@ -326,12 +326,12 @@ struct bucket_ops {
      * block. */
     int (*head)(struct bucket *b, struct arena *a, struct str key, struct str version,
                 const struct object_conditions *c, struct get_result *out, struct err *err);
-    /* As head(), and opens the body of the range (NULL: of the whole object). Local: the call
-     * itself does not block; the body may be ranges of files (reader_as_file()). */
+    /* Does what head() does, and opens the body of the range (NULL: of the whole object). Local:
+     * the call itself does not block; the body may be ranges of files (reader_as_file()). */
     int (*get)(struct bucket *b, struct arena *a, struct str key, struct str version,
                const struct object_conditions *c, const struct object_range *range,
                struct get_result *out, struct err *err);
-    /* As head() and get(), but they never wait. ERR_AGAIN: finding the answer would have to wait;
+    /* Like head() and get(), but they never wait. ERR_AGAIN: finding the answer would have to wait;
      * the caller calls head() or get() on a thread that may wait. NULL: the bucket has no such
      * calls. Buckets with STORAGE_AT_HAND need none, because their head() and get() do not wait. */
     int (*head_now)(struct bucket *b, struct arena *a, struct str key, struct str version,

@@ -114,8 +114,8 @@ NORETURN static void in_child(const struct plan *plan)
     _exit(127);
 }
 
-/* Forks and runs the child. The function is not inlined, because the child shares our stack and
- * must not change registers that the caller uses. */
+/* Forks (by vfork) and runs the child. The function is not inlined: the child runs on our stack,
+ * and in an inlined copy it could overwrite values that the caller keeps there. */
 static __attribute__((noinline)) pid_t spawn(const struct plan *plan)
 {
     sigset_t all, old;

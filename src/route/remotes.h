@@ -75,7 +75,9 @@ int remotes_set_credential(struct remotes *r, struct str storage, const struct r
                            struct err *err) MUST_CHECK;
 /* Removes the user's credentials on all storages that are not fixed. */
 int remotes_forget_user(struct remotes *r, struct str user, struct err *err) MUST_CHECK;
-/* Makes a storage, local or remote, the main storage, where buckets without a policy are. */
+/* Makes a storage, local or remote, the main storage, where buckets without a policy are.
+ * ERR_INVALID: the configuration file chooses the main storage. ERR_CONFLICT: a replication or a
+ * switch relies on the present main storage. */
 int remotes_set_main(struct remotes *r, struct str name, struct err *err) MUST_CHECK;
 /* Sets the limits of a storage, local or remote. When this returns, struct storage has the limits.
  * ERR_NOT_FOUND: there is no such storage. ERR_INVALID: the limits are too large, or the storage is

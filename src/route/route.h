@@ -102,9 +102,9 @@ uint64_t routes_generation(const struct routes *r);
 /* route_set() sets a policy, and route_block() sets or removes a block. When they return, the
  * change is durable, and the functions above see it. If `bucket` is empty, route_set() sets the
  * user's policy for all buckets; if `storage` is empty, it removes the policy. ERR_NOT_FOUND: there
- * is no such storage. ERR_CONFLICT: the storage is remote and would hide a bucket of that name that
- * the user has on a local storage, or a replication or a switch relies on the present policy
- * (docs/replication.md, P6). */
+ * is no such storage. ERR_INVALID: the bucket's name is reserved for sharding. ERR_CONFLICT: the
+ * storage is remote and would hide a bucket of that name that the user has on a local storage, or a
+ * replication or a switch relies on the present policy (docs/replication.md, P6). */
 int route_set(struct routes *r, struct str user, struct str bucket, struct str storage,
               struct err *err) MUST_CHECK;
 int route_block(struct routes *r, struct str storage, struct str bucket, bool blocked,

@@ -37,8 +37,9 @@ struct user {
 
 /* Opens the users of the store. The first administrator is not stored: users_set_root() adds it.
  * `key_file` holds 32 bytes, and is made with mode 0600 when it does not exist. A store that is
- * down is no error. Until it is back, every call but finding the first administrator fails with
- * ERR_UNAVAILABLE. ERR_CORRUPT: the stored secrets are sealed with another key file. */
+ * down is no error. Until it is back, only the first administrator and users of the configuration
+ * file are found; every other call fails with ERR_UNAVAILABLE. ERR_CORRUPT: the stored secrets are
+ * sealed with another key file. */
 int users_open(struct users **out, struct store *config, const char *key_file,
                const struct log *log, struct err *err) MUST_CHECK;
 void users_set_root(struct users *u, struct str access, struct str secret);
@@ -66,7 +67,9 @@ int users_by_email(struct users *u, struct arena *a, struct str email, struct us
  * user without an id gets a random one. A user without keys gets one key, which is in *out; the
  * key's secret is not shown again. users_add_key() makes a key when `wanted` is NULL or empty.
  * ERR_EXISTS: the name, id, email or access key is in use. ERR_INVALID: one of them is malformed.
- * ERR_TOO_LARGE: the user has USER_KEYS_MAX keys. */
+ * ERR_TOO_LARGE: the user has USER_KEYS_MAX keys. ERR_NOT_FOUND: there is no such user or access
+ * key. ERR_DENIED: the user is the first administrator, or one of the configuration file.
+ * ERR_CONFLICT: other calls change the user all the time. */
 int users_add(struct users *u, struct arena *a, const struct user *wanted, struct user *out,
               struct err *err) MUST_CHECK;
 int users_remove(struct users *u, struct str name, struct err *err) MUST_CHECK;

@@ -166,7 +166,7 @@ static bool is_fixed(const struct users *u, const struct user *wanted)
 }
 
 /* Checks that the first administrator and the users of the configuration file do not have the name,
- * id or access key. The script cannot check that, because they are not in the store. */
+ * id, email or access key. The script cannot check that, because they are not in the store. */
 static int check_not_root(struct users *u, const struct user *wanted, struct err *err)
 {
     bool taken = str_eq(wanted->name, USER_ROOT) || str_eq(wanted->id, USER_ROOT);
@@ -305,7 +305,8 @@ int users_add(struct users *u, struct arena *a, const struct user *wanted, struc
 
 /* --- users of the configuration file --- */
 
-/* Returns whether the name, id or access key belongs to a user who was added while weir ran. */
+/* Returns whether the name, id or access key belongs to a user in the store; users of the
+ * configuration file are not stored. False also while the store could not be read yet. */
 static bool is_stored(struct users *u, const struct user *wanted)
 {
     struct users_view *view;
@@ -334,7 +335,7 @@ int users_add_fixed(struct users *u, const struct user *wanted, struct err *err)
         code = check_not_root(u, &user, err);
     if (code == 0 && is_stored(u, &user))
         code = err_set(err, ERR_EXISTS,
-                       "its name, id or access key belongs to a user who was added while weir ran");
+                       "its name, id or access key belongs to a user who is in the store");
     if (code < 0)
         return code;
     m->user = (struct user){.id = arena_str(&f->arena, user.id),

@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-enum { LEASE_WAIT_MS = 1000 }; /* how long a start waits for the first lease */
+enum { LEASE_WAIT_MS = 1000 }; /* longest time that a start waits for its first lease */
 
 /* --- users --- */
 

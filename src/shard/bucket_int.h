@@ -53,9 +53,11 @@ int shard_open(struct sharded_bucket *b, const struct shard_place *p, struct buc
 /* Opens place 0: the bucket on the home that has the name and the documents of the sharded bucket.
  * ERR_NO_BUCKET: the bucket was removed. */
 int shard_open_home(struct sharded_bucket *b, struct bucket **out, struct err *err) MUST_CHECK;
-/* Called when no pass was given; `code` is the error of that. If the bucket is not sharded any
- * more, or was sharded again, opens it under its name. If it is still this sharded bucket, returns
- * `code`. ERR_NO_BUCKET: the bucket was removed; another bucket may have its name. */
+/* Called when no pass was given; `code` is the error with which it was refused. If the bucket is
+ * not sharded any more, opens the bucket that has the name now; that is this bucket, made plain or
+ * sharded again. ERR_BUSY: the name still leads to `b`, which is about to become plain.
+ * ERR_NO_BUCKET: the bucket was removed; another bucket may have its name. Any other `code` is
+ * returned as it is. */
 int shard_open_anew(struct sharded_bucket *b, int code, struct bucket **out,
                     struct err *err) MUST_CHECK;
 

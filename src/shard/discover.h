@@ -5,7 +5,7 @@
 
 #include "shard/shards.h"
 
-/* Handles all buckets of a storage with STORAGE_FOLDER that are plain or broken: reads the log of
+/* Handles all plain and all broken buckets of a storage that has STORAGE_FOLDER: reads the log of
  * each map bucket, and either serves the bucket or notes why it cannot be served. A bucket that has
  * shards but no log is broken. A map bucket is used only if it has the same owner as the bucket,
  * and its newest map has the id of the bucket and names only shards of the bucket. Other map

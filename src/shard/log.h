@@ -7,8 +7,7 @@
  * was delayed for long could write a map whose number was pruned long ago. So a commit counts only
  * if the log has fewer than LOG_KEPT newer maps afterwards.
  *
- * The calls may wait. Any thread may call them. `b` is the map bucket, opened with the rights of
- * the bucket's owner. */
+ * The calls may wait. Any thread may call them. `b` is the map bucket. */
 #ifndef SHARD_LOG_H
 #define SHARD_LOG_H
 
@@ -17,8 +16,8 @@
 
 enum { LOG_KEPT = 16 };
 
-/* Reads the newest map; *out is a reference. ERR_NOT_FOUND: there is no map. ERR_CORRUPT,
- * ERR_UNSUPPORTED: as map_parse(). */
+/* Reads the newest map; *out is a reference. ERR_NOT_FOUND: there is no map. ERR_CORRUPT and
+ * ERR_UNSUPPORTED are those of map_parse(). */
 int log_head(struct bucket *b, struct shard_map **out, struct err *err) MUST_CHECK;
 /* Sets *out to whether the newest map has this number; false if there is no map. */
 int log_is_head(struct bucket *b, uint64_t number, bool *out, struct err *err) MUST_CHECK;

@@ -132,7 +132,8 @@ static inline const struct shard_place *map_place_at(const struct shard_map *m, 
 }
 /* Returns the place with this number; NULL: there is none. */
 const struct shard_place *map_place(const struct shard_map *m, uint32_t number);
-/* Whether the whole window belongs to this place, and the place has no unclean window in it. */
+/* map_is_on(): whether the whole window belongs to this place. map_is_clean(): whether no unclean
+ * window of this place overlaps the window. */
 bool map_is_on(const struct shard_map *m, const struct shard_window *w, uint32_t number);
 bool map_is_clean(const struct shard_map *m, const struct shard_window *w, uint32_t number);
 /* Whether requests for this key, or for a part of this window, are held back under this map. */

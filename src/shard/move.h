@@ -47,16 +47,19 @@ void mover_free(struct mover *m); /* NULL is fine; the thread must not run */
 
 /* --- recovery --- */
 
-/* Repairs a bucket whose process may have been killed at any step, so that it can serve. Called
- * once for each bucket whose log a start finds, before the first request:
- * - Rows of a window that was being moved go back, and the window is opened.
- * - The removal of the bucket continues if the bucket is empty.
- * - Shards that no map names are removed.
+/* Repairs a bucket whose process may have been killed at any step, so that it can serve. A start
+ * calls this for each bucket whose log it finds; `weir shard rebuild` calls it again for a bucket
+ * that could not be repaired.
+ * - Rows of a window that was being moved go back, and the window is opened. If other rows are in
+ *   their way, the window stays closed, and the mover tries again; this is not an error.
+ * - The removal of the bucket continues if the bucket is empty; otherwise the removal is undone.
+ * - Empty shards that the map does not name are removed.
  * - A move in the map is recorded, and mover_start() continues it.
  *
- * *serves says whether the bucket is sharded. If it is not, everything that sharding had made is
- * removed, plain() and gone() were not called, and the name is that of a plain bucket or of none.
- * After an error the bucket must not be served. */
+ * *serves says whether the bucket is still sharded. If it is not, its shards and maps were removed,
+ * or a failure to remove them was logged; plain() and gone() were not called; and the name belongs
+ * to a plain bucket or to no bucket. After an error the bucket is not repaired: the caller may
+ * serve its keys outside of the closed window. */
 int mover_recover(struct mover *m, struct sharded *s, bool *serves, struct err *err) MUST_CHECK;
 
 /* --- moves --- */
@@ -72,10 +75,10 @@ struct move_request {
 };
 
 /* Begins a move. Returns when the move is in the map or, if a boundary must be found first, when
- * the mover's thread has the task. ERR_BUSY: the bucket has another move already; if that one is of
- * the same kind and this request has `hurry`, it hurries from now on. ERR_EXISTS: the boundary of
- * the split exists already. ERR_NOT_FOUND: there is no such boundary to merge at. ERR_INVALID: the
- * boundary is empty or too long. ERR_CONFLICT: the bucket is being removed. */
+ * the mover's thread has the task. ERR_BUSY: the bucket has another move already; if that move is
+ * of the same kind and this request has `hurry`, that move hurries from now on. ERR_EXISTS: the
+ * boundary of the split exists already. ERR_NOT_FOUND: there is no such boundary to merge at.
+ * ERR_INVALID: the boundary is empty or too long. ERR_CONFLICT: the bucket is being removed. */
 int mover_begin(struct mover *m, struct sharded *s, const struct move_request *r,
                 struct err *err) MUST_CHECK;
 /* Ends the bucket's move after the window that is being handed over. Keys that were moved stay
@@ -121,11 +124,13 @@ void mover_progress(struct mover *m, struct sharded *s, struct arena *a, struct 
 
 /* --- DeleteBucket --- */
 
-/* Removes the bucket with all its shards, with the rights of `user`. A move of the bucket ends.
- * plain() is not called. gone() is called once the shards and the map bucket are removed: before
- * this call returns or, if removing them fails at first, later by the mover's thread. After an
- * error the bucket is as it was. ERR_CONFLICT: the bucket is not empty, or another removal is under
- * way. ERR_BUSY: requests under way did not end soon. Other errors are those of remove_bucket(). */
+/* Removes the bucket with all its shards. The caller has checked that the user may delete the
+ * bucket; `user` is not used. A move of the bucket ends. plain() is not called. gone() is called
+ * once the shards and the map bucket are removed: before this call returns or, if removing them
+ * fails at first, later by the mover's thread. After an error the bucket is as it was, unless
+ * undoing the removal has failed too; then it stays closed, and `err` says why. ERR_CONFLICT: the
+ * bucket is not empty, or another removal is under way. ERR_BUSY: requests under way did not end
+ * soon. Other errors are those of remove_bucket(). */
 int mover_remove(struct mover *m, struct sharded *s, struct str user, struct err *err) MUST_CHECK;
 
 /* Removes all maps, the oldest first, and then the map bucket. Called for a bucket that is not

@@ -11,9 +11,9 @@
 #include "shard/step.h"
 
 enum {
-    MOVE_HURRY = 4,       /* a move at full speed has windows with this many times more keys */
+    MOVE_HURRY = 4,       /* a move at full speed has windows of this many times as many keys */
     MOVE_KEYS = 1000,     /* most keys of a window */
-    MOVE_DRAIN_MS = 300,  /* how long a window stays closed while requests end */
+    MOVE_DRAIN_MS = 300,  /* longest time that a closed window waits for its requests to end */
     MOVE_AGE_MS = 100,    /* requests older than this are not waited for: the window ends below
                              their keys */
     MOVE_TRIES = 10,      /* tries to hand a window over before the move rests */
@@ -66,9 +66,9 @@ struct mover {
 
 /* Does the next piece of work of a move: finds the boundary, counts keys, hands one window over, or
  * ends the move. 0: there is more to do. ERR_END: the move has ended. ERR_AGAIN: the move has to
- * wait; `err` says why, and the next try is due at r->due_ns. */
+ * wait; `err` says why. */
 int move_turn(struct mover *m, struct move *r, struct err *err) MUST_CHECK;
-/* Does one turn of the move, and stores its outcome in `r`. */
+/* Does one turn of the move, and stores in `r` its outcome and when the next turn is due. */
 void move_work(struct mover *m, struct move *r);
 
 /* --- maps; under s->changes --- */
@@ -140,7 +140,7 @@ int move_clean_up(struct sharded *s, struct err *err) MUST_CHECK;
 
 /* Returns the record of the bucket, under mover.lock. NULL: there is none. */
 struct move *move_find(struct mover *m, const struct sharded *s);
-/* As move_find(), but adds a record if there is none. */
+/* Like move_find(), but adds a record if there is none. */
 struct move *move_of(struct mover *m, struct sharded *s);
 /* Makes the mover continue the move that the newest map has, unless the mover has it already. */
 void move_take_over(struct mover *m, struct sharded *s);

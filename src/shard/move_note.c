@@ -4,7 +4,7 @@
 #include "shard/names.h"
 #include "shard/plan.h"
 
-enum { NAME_TRIES = 16 }; /* most numbers to skip, whose shards a killed mover has left */
+enum { NAME_TRIES = 16 }; /* most numbers to skip because a killed mover has left their shards */
 
 /* Gets the newest map for a new move: nothing may be closed in it, and it must not have a move. */
 static int note_begin(struct sharded *s, struct shard_map **out, struct err *err)

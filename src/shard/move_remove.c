@@ -4,7 +4,7 @@
  *     close       every key, and wait for requests under way
  *     look again  every shard must be empty
  *     deleting    the map says so, and every request is refused from now on
- *     remove      the bucket itself, with the asker's rights: this decides
+ *     remove      the bucket itself: this decides
  *     clean       the shards, then the map bucket
  *
  * Until the bucket itself is removed, any error brings back the state before the removal. If weir

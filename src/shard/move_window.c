@@ -4,7 +4,7 @@
  *              long request, and below a key whose rows are too many for one change
  *     clean    rows that the target has in the window are garbage, and are removed (H10)
  *     close    a map that closes the window: new requests wait
- *     drain    requests that began before end
+ *     drain    wait until the requests that began before have ended
  *     adopt    the rows change their bucket, in one change of the database for each 1,000 keys
  *     commit   a map that gives the window to the other shard, and opens it
  *
@@ -243,8 +243,8 @@ static int window_end_below_busy(struct window *x, const struct contents *c, str
 
     if (busy.len == 0)
         return 0;
-    /* The window has no keys below that key. Closing it would only make its clients wait, because
-     * the old request would keep it from being handed over. */
+    /* If the window has no key below the busy one, closing it would only make its clients wait: the
+     * old request would keep it from being handed over. */
     while (i > 0 && str_cmp(c->keys[i - 1], busy) >= 0)
         i--;
     if (i == 0)

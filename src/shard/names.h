@@ -4,8 +4,9 @@
  *     map bucket   <name>-weir-<hash>-map
  *     shard n      <name>-weir-<hash>-<mark>-<n>
  *
- * <name> is the bucket's name in lower case, with `-` for every character that is neither a letter
- * nor a digit, cut so that the whole has at most 63 characters. <hash> is 12 characters of the
+ * <name> is the bucket's name, cut so that the whole has at most 63 characters, with capitals in
+ * lower case and `-` for every character that is neither a letter nor a digit. Then `-` at its
+ * beginning and end is dropped; if nothing is left, it is `bucket`. <hash> is 12 characters of the
  * SHA-256 of the name as it is, <mark> is SHARD_MARK_LEN random characters that were chosen when
  * the bucket was sharded, and <n> has at most six digits. object/part_names.h says which names are
  * reserved for such buckets. */

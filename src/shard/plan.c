@@ -13,7 +13,7 @@
 enum {
     PLAN_EVERY_MS = MS_PER_S,
     PLAN_SHARE = 5,          /* the thread works for at most a fifth of the time */
-    PLAN_HALF_PERCENT = 40,  /* a split is made only if each half has this share of the threshold */
+    PLAN_HALF_PERCENT = 40,  /* a split in the middle needs halves of at least this share */
     PLAN_MERGE_PERCENT = 50, /* two neighbours with less than this together are merged */
     PLAN_SAMPLE_PERCENT =
         50, /* a shard with more objects than this is sampled, to see later whether its keys grow */

@@ -5,9 +5,11 @@
  * - A shard with more objects than the threshold is split. The boundary is the shortest string that
  *   separates two neighbouring keys between 45 % and 55 % of the segment. A boundary that ends with
  *   `/` is preferred, so that few common prefixes are cut by a boundary.
- * - The keys *grow* when 90 % of the keys that were put since the last sample sort above the 99th
- *   percentile of the earlier keys. Then the boundary is above the greatest key, and nothing moves.
- * - A split is not made if one half would have less than 40 % of the threshold.
+ * - The keys *grow* when at least 90 % of the keys that were put since the last sample sort above
+ *   the 99th percentile of the earlier keys. A shard whose keys grow is split above its greatest
+ *   key as soon as it has 95 % of the threshold, and hardly any row moves.
+ * - A split in the middle is not made if one half would have less than 40 % of the threshold. Then
+ *   the shard is split above its greatest key if its keys grow.
  * - Two neighbours that together have less than half of the threshold are merged, but only if this
  *   process has seen them with more. So shards that somebody has made in advance stay.
  * - A bucket that was split is not merged automatically for an hour, and the other way round.

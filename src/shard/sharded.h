@@ -33,8 +33,8 @@ struct sharded {
  * function takes over the caller's references to `log` (the map bucket) and to `head`.
  *
  * A request that has waited for long opens a window that is closed with SHARD_CLOSED_COPY or
- * SHARD_CLOSED_NONE (H11). Windows that are closed in another way are opened only by the thread
- * that closed them, or at the next start, because adopted rows must go back first. */
+ * SHARD_CLOSED_NONE (H11). Windows that are closed in another way are opened only by the mover
+ * (move_repair()), because adopted rows must go back first. */
 struct sharded *sharded_new(struct routes *routes, struct storage *home, struct bucket *log,
                             struct shard_map *head);
 struct sharded *sharded_ref(struct sharded *s);

@@ -18,10 +18,10 @@
  * stripe after the other.
  *
  *   T1  A pass is linked in its stripe in the same step in which it gets the stripe's map. So when
- * a map was installed in a stripe, every pass under an older map is in the stripe's list, and every
- * later pass obeys the new map. T2  A thread that waits for a closed key has no pass. A caller that
- * holds a pass and takes another one may hold up the mover until PASS_PATIENCE_MS; pass_take_all()
- * does not.
+ *       a map was installed in a stripe, every pass under an older map is in the stripe's list, and
+ *       every later pass obeys the new map.
+ *   T2  A thread that waits for a closed key has no pass. A caller that holds a pass and takes
+ *       another one may hold up the mover until PASS_PATIENCE_MS; pass_take_all() does not.
  *
  * Any thread may call these functions. A pass may be left by another thread than took it. */
 #ifndef SHARD_TABLE_H
@@ -37,7 +37,6 @@ enum {
                                 ERR_BUSY */
     PASS_PATIENCE_MS = 2000, /* how long a request waits before it opens the window itself (H11) */
     PASS_KEYS_MAX = 1000,
-    NOTES_MAX = 4000, /* not used */
 };
 
 struct shard_table;

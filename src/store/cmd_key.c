@@ -15,8 +15,8 @@ void cmd_ping(struct call *c)
         *c->reply = as_status(STR("PONG"));
 }
 
-/* Chooses the database for the following commands of a script, until the script ends, as in Redis.
- * SELECT is refused outside of scripts. */
+/* Chooses the database for the following commands of a script, until the next SELECT or the end of
+ * the script, as in Redis. SELECT is refused outside of scripts. */
 void cmd_select(struct call *c)
 {
     struct run *run = c->run;

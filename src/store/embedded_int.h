@@ -253,7 +253,7 @@ struct object {
 /* Reads the key's own row (the *meta row*; docs/store.md calls it the owner row). If the key has
  * expired and the run may write, the key is removed. False: the read failed. */
 bool object_load(struct call *c, struct str key, struct object *o);
-/* As object_load(), but if the key has another type, answers WRONGTYPE and returns false. */
+/* Like object_load(), but if the key has another type, answers WRONGTYPE and returns false. */
 bool object_want(struct call *c, struct str key, enum value_type type, struct object *o);
 
 /* Turns an object that does not exist into an empty collection. */
@@ -276,7 +276,7 @@ bool member_get(struct call *c, const struct object *o, struct str member, struc
 /* Sets a member and returns whether it is new. Changes o->m and o->changed; the caller saves the
  * object. */
 bool member_put(struct call *c, struct object *o, struct str member, struct str value);
-/* As member_put(), for a caller that knows whether the member exists. */
+/* Like member_put(), but for a caller that knows whether the member exists. */
 void member_write(struct call *c, struct object *o, struct str member, struct str value,
                   bool is_new);
 bool member_delete(struct call *c, struct object *o, struct str member);

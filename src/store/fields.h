@@ -57,8 +57,8 @@ struct fields {
  * part. */
 int fields_read(void *out, const struct fields *fields, const struct reply *hash,
                 struct arena *keep, struct err *err) MUST_CHECK;
-/* As fields_read(), for an answer of HMGET to the fields of the table, in the table's order. A nil
- * is an absent field. */
+/* Like fields_read(), but reads the answer of an HMGET that asked for the fields of the table, in
+ * the table's order (fields_command()). A nil in the answer means that the field is absent. */
 int fields_read_values(void *out, const struct fields *fields, const struct reply *values,
                        struct arena *keep, struct err *err) MUST_CHECK;
 /* Makes the command HMGET for all fields of the table, in the arena. The command has no arguments

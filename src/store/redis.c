@@ -1,5 +1,5 @@
 /* The redis engine: calls become round trips on pooled connections. docs/store-redis.md says what
- * each error code promises, and has the invariants R1 to R9. */
+ * each error code promises, and has the invariants R1 to R10. */
 #include "store/redis_int.h"
 
 #include "base/clock.h"

@@ -1,5 +1,5 @@
 /* Groups of calls: calls that would have to wait for a connection are sent together, in one write
- * on one connection. Redis reads them at once, and syncs its log once for all of them
+ * on one connection. Redis reads them in one go, and syncs its log once for all of them
  * (docs/store-redis.md, R10).
  *
  * A group is sent as a flight (os/flight.h). There may be as many flights at once as the pool may

@@ -66,8 +66,9 @@ struct redis_conn {
 };
 
 /* Makes a connection: connects, logs in, selects the database, names the connection. With sentinels
- * it also checks that the server is a master. ERR_UNAVAILABLE: Redis cannot be reached, or not in
- * time; no command was sent. ERR_DENIED: wrong password or user. ERR_INVALID: no such database. */
+ * it also checks that the server is a master. ERR_UNAVAILABLE: Redis cannot be reached, does not
+ * answer in time, or cannot serve now (for example, it is not a master); no command of a caller was
+ * sent. ERR_DENIED: wrong password or user. ERR_INVALID: no such database. */
 int redis_conn_open(struct redis_conn **out, const struct redis_endpoint *e, uint64_t deadline_ns,
                     struct err *err) MUST_CHECK;
 void redis_conn_close(struct redis_conn *c); /* NULL is fine */
@@ -220,8 +221,9 @@ int redis_pool_take(struct redis_pool *p, bool fresh, uint64_t deadline_ns, stru
 int redis_pool_send(struct redis_pool *p, struct redis_conn **out, struct str wire, bool whole,
                     uint64_t deadline_ns, struct err *err) MUST_CHECK;
 /* Ends the use of a connection. `doubtful`: not all replies were read, or the server says that it
- * is a replica. Such a connection is closed. After a failure the next call would get this call's
- * reply (R6), and a replica's host name may lead to another server by now (R9). */
+ * is a replica. Such a connection is closed, and the sentinels are asked before the next one is
+ * made. Otherwise the next call would get a reply of this call (R6), or would go on using a replica
+ * although its host name may lead to another server by now (R9). */
 void redis_pool_end(struct redis_pool *p, struct redis_conn *c, bool doubtful);
 /* Gives the connection back to the pool, for further calls. */
 void redis_pool_give(struct redis_pool *p, struct redis_conn *c);

@@ -199,8 +199,8 @@ void redis_master_unfollow(struct redis_master *m, struct redis_follower *f)
 
 /* --- the thread that asks the sentinels --- */
 
-/* Chooses the master by the sentinels' answers. If its address differs from the known address, that
- * address becomes the known one, and all followers are woken. */
+/* Chooses the master by the sentinels' answers. If the chosen address differs from the known one,
+ * the generation grows and all followers are woken. */
 static void decide(struct redis_master *m)
 {
     struct sentinel_answer answers[REDIS_MAX_SENTINELS], news = {0};

@@ -19,8 +19,8 @@ typedef int reload_fn(void *ctx, struct err *err);
  * needs no load. */
 typedef bool reload_heard_fn(void *ctx, struct str channel, struct str message);
 
-/* The failures of the first load that reload_open() returns. After any other failure the load is
- * tried again. */
+/* Failures of the first load with which reload_open() fails. After any other failure of that load
+ * reload_open() succeeds, and the load is tried again. */
 enum reload_fatal {
     RELOAD_EXPECTED = 1, /* errors of the kind ERR_KIND_EXPECTED */
     RELOAD_CORRUPT = 2   /* ERR_CORRUPT */
@@ -58,7 +58,7 @@ void reload_close(struct reload *r);
 
 /* Loads the copy now. A failure is returned, and the load is tried again in the background. */
 int reload_now(struct reload *r, struct err *err) MUST_CHECK;
-/* As reload_now(), but a failure is logged instead of returned. */
+/* Like reload_now(), but a failure is logged instead of returned. */
 void reload_or_log(struct reload *r);
 
 #endif

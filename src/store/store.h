@@ -74,9 +74,8 @@ int store_number(const struct store *s); /* the number of the store's database *
 int store_command(struct store *s, struct arena *arena, struct reply **out, const struct str *argv,
                   size_t argc, struct err *err) MUST_CHECK;
 
-/* As store_command(), with the arguments in the call:
- *     store_call(s, arena, &reply, err, STR("HSET"), key, STR("state"), state);
- */
+/* Like store_command(), but with the arguments in the call:
+ *     store_call(s, arena, &reply, err, STR("HSET"), key, STR("state"), state); */
 #define store_call(s, arena, out, err, ...)                                                        \
     store_command((s), (arena), (out), (const struct str[]){__VA_ARGS__},                          \
                   sizeof((const struct str[]){__VA_ARGS__}) / sizeof(struct str), (err))
@@ -137,7 +136,7 @@ struct script_run {
 };
 int store_eval(struct store *s, struct arena *arena, struct reply **out,
                const struct script_run *run, struct err *err) MUST_CHECK;
-/* As store_eval(), but an error reply becomes ERR_INVALID with its text. */
+/* Like store_eval(), but an error reply becomes ERR_INVALID with its text. */
 int script_eval(struct store *s, struct arena *arena, struct reply **out,
                 const struct script_run *run, struct err *err) MUST_CHECK;
 

@@ -67,7 +67,7 @@ struct bencode {
  * ERR_PARSE: the bytes are not bencode; err names the place. */
 int bencode_read(struct bencode *out, struct str *rest, struct err *err) MUST_CHECK;
 
-/* As bencode_read(), but nothing may follow the value in `text`. */
+/* Like bencode_read(), but nothing may follow the value in `text`. */
 int bencode_read_all(struct bencode *out, struct str text, struct err *err) MUST_CHECK;
 
 /* Gives the next item of a list (with an empty key) or of a dictionary. *inside begins as a copy of

@@ -119,8 +119,8 @@ int cache_decrement_slots(struct cache *c, struct swarm_user *u, struct err *err
  * credited with) are changed. With id 0 the torrent gets the next free id. The id is put into the
  * struct. last_action 0: now. ERR_EXISTS: another torrent has the id. */
 int cache_add_torrent(struct cache *c, struct torrent *t, struct err *err) MUST_CHECK;
-/* As cache_add_torrent(), for the torrent of an object (docs/torrents.md): a torrent that exists
- * keeps its multipliers. ERR_PRECONDITION: an operator has withdrawn the torrent. */
+/* Like cache_add_torrent(), but for the torrent of an object (docs/torrents.md): a torrent that
+ * exists keeps its multipliers. ERR_PRECONDITION: an operator has withdrawn the torrent. */
 int cache_offer_torrent(struct cache *c, struct torrent *t, struct err *err) MUST_CHECK;
 /* Sets *out to whether the torrent exists and no operator has withdrawn it
  * (cache_withdraw_torrent()). */
@@ -129,8 +129,8 @@ int cache_torrent_listed(struct cache *c, const uint8_t *info_hash, bool *out,
 /* Removes the torrent with all of its peers and gives their slots back. ERR_NOT_FOUND: there is no
  * such torrent. */
 int cache_remove_torrent(struct cache *c, const uint8_t *info_hash, struct err *err) MUST_CHECK;
-/* As cache_remove_torrent(), for an operator: afterwards only cache_add_torrent() can bring the
- * torrent back, not cache_offer_torrent(). */
+/* Like cache_remove_torrent(), but for an operator: afterwards only cache_add_torrent() can bring
+ * the torrent back, not cache_offer_torrent(). */
 int cache_withdraw_torrent(struct cache *c, const uint8_t *info_hash, struct err *err) MUST_CHECK;
 /* Adds a user. If the user exists, only the multipliers and slots are changed. With id 0 the user
  * gets the next free id. The id is put into the struct. ERR_INVALID: the passkey is malformed.

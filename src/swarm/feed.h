@@ -28,8 +28,8 @@ struct delta {
  * name is in use. */
 int feed_add_consumer(struct cache *c, struct str name, struct err *err) MUST_CHECK;
 int feed_remove_consumer(struct cache *c, struct str name, struct err *err) MUST_CHECK;
-/* The records to read: at most `max` of those that the consumer has not acknowledged. The first
- * `skip` of those are left out. */
+/* Which records to read. Of the records that the consumer has not acknowledged, the first `skip`
+ * are left out, and at most `max` of the rest are read. */
 struct feed_page {
     size_t skip, max;
 };

@@ -54,7 +54,7 @@ static int load_client(void *ctx, struct str client, struct err *err)
     struct client_item item = {.len = (uint8_t)client.len};
 
     if (client.len == 0 || client.len > PEER_ID_LEN)
-        return 0; /* a client's entry of this length matches no peer id */
+        return 0; /* not an entry, which is the first 1 to 20 bytes of a peer id (docs/swarm.md) */
     if (loading->clients.len >= CLIENTS_MAX)
         return err_set(err, ERR_TOO_LARGE, "more than %d approved clients", CLIENTS_MAX);
     memcpy(item.bytes, client.p, client.len);

@@ -300,10 +300,10 @@ static int web_is_same_bucket(struct rest_call *c, const struct web_bucket *b, s
     return code;
 }
 
-/* Finds out whether the caller may do an action on a key of a bucket. If the bucket's storage has
- * credentials of its own, that storage decides. To find out whether the caller may read the key
- * there, this function sends a HEAD in the caller's name; later weir reads the key in the name of
- * the repository's owner. */
+/* Finds out whether the caller may do an action on a key of a bucket. If users have credentials of
+ * their own on the bucket's storage, that storage decides. To find out whether the caller may read
+ * the key there, this function sends a HEAD in the caller's name; later weir reads the key in the
+ * name of the repository's owner. */
 static int web_judge_key(struct rest_call *c, const struct web_bucket *b, enum s3_action action,
                          struct str key, bool *may, struct err *err)
 {

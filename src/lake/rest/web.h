@@ -129,15 +129,16 @@ struct web_key_ask {
  * answer was sent. */
 int web_need_key(struct rest_call *c, const struct web_key_ask *ask, struct err *err) MUST_CHECK;
 /* Checks that the caller may read, put and remove every object whose key begins with `begin`,
- * because the lake will do so in the name of a repository's owner. If the bucket's storage has
- * credentials of its own, that storage checks each request by itself. ERR_NO_BUCKET: there is no
- * such bucket. ERR_DENIED: the answer was sent. */
+ * because the lake will do so in the name of a repository's owner. If users have credentials of
+ * their own on the bucket's storage, that storage checks each request by itself. ERR_NO_BUCKET:
+ * there is no such bucket. ERR_DENIED: the answer was sent. */
 int web_need_space(struct rest_call *c, struct str bucket, struct str begin,
                    struct err *err) MUST_CHECK;
-/* Checks that the caller may read every object of a bucket. Policies decide key by key, so only the
- * bucket's owner certainly has this right, and administrators always have it. If the bucket's
- * storage has credentials of its own, the objects are read later as the user `ask->user`; then the
- * caller must be that user. ERR_DENIED: the answer was sent. */
+/* Checks that the caller may read every object of a bucket. Policies decide key by key, so only two
+ * kinds of callers pass: administrators, and the bucket's owner. If users have credentials of their
+ * own on the bucket's storage (STORAGE_CREDENTIALS), the objects are read later with those of
+ * `ask->user`; then the caller must be that user, or an administrator. ERR_NO_BUCKET: there is no
+ * such bucket; this is not checked for administrators. ERR_DENIED: the answer was sent. */
 int web_need_below(struct rest_call *c, const struct web_key_ask *ask, struct err *err) MUST_CHECK;
 /* Checks that the caller is an administrator of weir. Otherwise this sends the answer and returns
  * ERR_DENIED. */
@@ -198,7 +199,7 @@ struct web_presigned {
  * owner. ERR_UNSUPPORTED: the configuration does not name the endpoint (s3.url). */
 int web_presign(struct rest_call *c, const struct lake_repo *r, const char *method,
                 struct str address, struct web_presigned *out, struct err *err) MUST_CHECK;
-/* As web_presign(), for a request with a query, such as the upload of a part. */
+/* Like web_presign(), but for a request with a query, such as the upload of a part. */
 int web_presign_query(struct rest_call *c, const struct lake_repo *r, const char *method,
                       struct str address, struct str query, struct web_presigned *out,
                       struct err *err) MUST_CHECK;

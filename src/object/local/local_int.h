@@ -419,7 +419,7 @@ struct blob_target {
 int blob_take(struct local *l, const struct blob_source *from, const struct blob_target *to,
               struct blob *out, struct buf *small, struct err *err) MUST_CHECK;
 
-/* As body_open(), for a record with an encryption. */
+/* Like body_open(), but for a record with an encryption. */
 int sealed_body_open(struct reader **out, struct local *l, struct arena *a,
                      const struct object_record *r, const uint64_t range[2], struct pin **pin,
                      struct err *err) MUST_CHECK;

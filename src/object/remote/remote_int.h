@@ -123,7 +123,7 @@ void ask_bytes(struct ask *q, struct str bytes);
 
 /* Sends the request and judges the answer (docs/remote-storage.md, M1). 0: the status is 2xx. */
 int ask_send(struct ask *q, struct err *err) MUST_CHECK;
-/* As ask_send(), and releases `q` without reading the answer's body. */
+/* Does what ask_send() does, and releases `q` without reading the answer's body. */
 int ask_done(struct ask *q, struct err *err) MUST_CHECK;
 /* Reads the answer's body into the arena. ERR_PEER: it is longer than `max` bytes. */
 int ask_text(struct ask *q, struct arena *a, size_t max, struct str *out,

@@ -10,7 +10,7 @@
 
 enum {
     POLL_S = 2,
-    /* Most seconds until the task of a switch whose time has not come runs again. */
+    /* If the time of a switch has not come, its task runs again after at most this many seconds. */
     POLL_MAX_S = 30,
 };
 

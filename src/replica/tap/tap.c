@@ -213,9 +213,9 @@ static bool are_marks_clear(struct taps *t)
     return code == 0;
 }
 
-/* Moves to the next epoch. Writes to remote storages are counted by the *phase* in which they
- * began. After the filter and the routes have changed, a new phase begins. When all writes of the
- * previous phase have ended, every write that is under way began with the new filter and routes. */
+/* Moves to the next epoch. Captured writes are counted by the *phase* in which they began. After
+ * the filter and the routes have changed, a new phase begins. When all writes of the previous phase
+ * have ended, every write that is under way began with the new filter and routes. */
 static void keep_epoch(struct taps *t)
 {
     unsigned phase = atomic_load(&t->phase);

@@ -22,8 +22,8 @@
  * minute later, on any worker, and is postponed while the request lasts. It costs one call of the
  * store for each request: a sync of the embedded store, or a round trip to Redis. This kind is used
  * where the other two kinds cannot be: for several keys, for a bucket, and for a bucket that is
- * being switched. In a switch each request must hold its own locks, and must be recorded before it
- * is answered.
+ * being switched. In a switch each request must hold the locks of its keys, and must be recorded
+ * before it is answered.
  *
  * 2. A shared intent (tap_shared.c) is such a task for several requests to one bucket, each of one
  * object. Requests that begin while an intent is being written wait, and share the next intent. So

@@ -2,11 +2,11 @@
  * S10 and V5 are those of docs/replication.md).
  *
  * The *keeper* is the thread that follows the policies, postpones open intents and removes marks.
- * The *recorder* is the thread that records requests to remote storages that have ended. To
- * *announce* an intent is to queue its task; one thread at a time has the role of the *announcer*
- * (taps.announcing). Each write to a remote storage counts in the *phase* in which it began, until
- * it is recorded, so that keep_epoch() knows when all writes with older policies have ended. A
- * *mark* says on disk that a bucket may have entries in the journal (tap_marks.c). */
+ * The *recorder* is the thread that records ended requests to remote storages. To *announce* an
+ * intent is to queue its task; one thread at a time has the role of the *announcer*
+ * (taps.announcing). Each captured write counts in the *phase* in which it began, until it has
+ * ended, so that keep_epoch() knows when all writes with older policies have ended. A *mark* says
+ * on disk that a bucket may have entries in the journal (tap_marks.c). */
 #ifndef REPLICA_TAP_TAP_INT_H
 #define REPLICA_TAP_TAP_INT_H
 
@@ -58,9 +58,9 @@ struct tap {
     /* Only the tap's thread uses the next three members. */
     size_t batch; /* most rows that are recorded at once */
     bool begun;   /* `recorded` was read from the store */
-    /* Number of rows that are recorded and not deleted yet. Small batches are deleted immediately
-     * and are not counted. After the start the number is 1 if rows of the last process may be
-     * left. */
+    /* Number of rows that are recorded and not deleted yet. A small batch is deleted immediately
+     * and is not counted, unless other rows are left. After the start the number is 1 if rows of
+     * the last process may be left. */
     size_t undropped;
     /* The lock guards the next three members. */
     uint64_t recorded; /* number of the last row that was recorded */
@@ -82,19 +82,22 @@ struct intent {
     bool again;
     bool shared; /* several requests share the intent; each of them changes one of its keys */
     /* The next two members are for a shared intent; taps.lock guards them. */
-    bool left;      /* the intent's task stays, because the outcome of one request is not known */
+    /* The intent's task stays, because the outcome of one request is not known, or one request
+     * could not be recorded. */
+    bool left;
     size_t members; /* number of the intent's requests that are not recorded yet */
 };
 
-/* A request to a remote storage that has ended and is handed to the recorder. Its intent is shared,
- * or is an entry of the journal. */
+/* An ended request to a remote storage, which is handed to the recorder. Its intent is shared, or
+ * is an entry of the journal. */
 struct ended {
     struct list node;
     struct intent *in; /* the shared intent; NULL: the intent is in the journal */
     /* The next three members are set only if the intent is in the journal. */
     int slot;          /* the entry's slot */
     struct mark *mark; /* the bucket's mark; held until the entry is removed */
-    bool left;         /* a task was made, because the request could not be recorded */
+    /* A task was made, because the outcome is not known or the request could not be recorded. */
+    bool left;
 
     struct journal_entry what; /* the changes; strings are borrowed from the intent or the entry */
     unsigned phase;            /* phase in which the request began */
@@ -113,7 +116,8 @@ struct taps {
     _Atomic(uint64_t) switch_words[SWITCH_BITS / 64];
     _Atomic(int64_t) held;   /* result of taps_epoch() */
     _Atomic(unsigned) phase; /* the present phase (see keep_epoch()) */
-    /* Number of writes to remote storages that are under way, by the phase in which they began. */
+    /* Number of captured writes that began in each phase (index: phase % 2) and have not ended yet.
+     * A write to a remote storage ends when it is recorded, or is left to a task. */
     _Atomic(uint64_t) under_way[2];
     _Atomic(uint64_t) count_recorded, count_intents;
     _Atomic(size_t) tap_count; /* taps[] only grows */
@@ -129,9 +133,10 @@ struct taps {
     struct cond announced; /* signalled when the role is free or requests were announced */
     struct map marks; /* maps to struct mark; only the announcer adds and removes (tap_marks.c) */
     struct journal *journal; /* NULL: there is no journal */
-    _Atomic(size_t) noted;   /* number of journal entries that requests of this process have */
-    _Atomic(bool) stuck;     /* the store accepts no records at present */
-    struct list over;        /* list of struct ended: requests to be recorded, in order */
+    /* Number of journal entries, also of the last process, that the recorder is not done with. */
+    _Atomic(size_t) noted;
+    _Atomic(bool) stuck; /* the store accepts no records at present */
+    struct list over;    /* list of struct ended: requests to be recorded, in order */
     /* Number of requests that were handed to the recorder, and of those that the recorder is done
      * with. */
     uint64_t over_count, over_recorded;
@@ -292,7 +297,7 @@ int intents_each(struct queue *q, intent_fn *fn, void *ctx, struct err *err) MUS
 int shared_begin(struct taps *t, const struct intended *i, struct capture *out,
                  struct err *err) MUST_CHECK;
 /* Ends a request whose intent is shared or is in the journal, by handing the request to the
- * recorder. The request counts in its phase until the recorder has recorded it. */
+ * recorder. The request counts in its phase until the recorder is done with it. */
 void shared_end(struct taps *t, const struct capture *c, enum outcome outcome);
 
 /* --- tap_note.c --- */
@@ -315,7 +320,8 @@ void note_end(struct taps *t, const struct ended *n, bool safe);
 /* --- tap_recorder.c --- */
 
 /* Hands `e` to the recorder, which owns it from now on. `answers` true: the client gets its answer
- * after this call, so during a switch the call waits until the change is recorded. */
+ * after this call, so during a switch the call waits, for some seconds at most, until the change is
+ * recorded. */
 void recorder_take(struct taps *t, struct ended *e, bool answers);
 int recorder_start(struct taps *t, struct err *err) MUST_CHECK;
 void recorder_stop(struct taps *t); /* the requests that were handed over are recorded first */

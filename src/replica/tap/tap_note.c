@@ -42,7 +42,7 @@ static void note_slot(void *ctx, int slot, const struct journal_entry *e)
 
 /* Hands the entries of the last process to the recorder. The outcome of their requests is not
  * known, and the storage may still be working on them (docs/replication.md, R4). The first epoch is
- * reached when these entries are recorded. */
+ * reached when these entries are recorded or left to tasks. */
 int notes_take_left(struct taps *t, struct err *err)
 {
     struct slots left = {0};

@@ -1,10 +1,10 @@
-/* The recorder: the thread that records requests to remote storages that have ended.
+/* The recorder: the thread that records ended requests to remote storages.
  *
  * A request is recorded a moment after it was answered, together with other requests. Until then
  * its intent exists. If weir died now, the next process would find the intent and record the change
- * (docs/replication.md, R1 and R4). A request counts in its phase until it is recorded. So when an
- * epoch is reached, all earlier changes are recorded. During a switch, when version vectors decide
- * where reads go, the answer waits for the record. */
+ * (docs/replication.md, R1 and R4). A request counts in its phase until it is recorded, or is left
+ * to a task. So when an epoch is reached, every earlier change is recorded or has a task. During a
+ * switch, when version vectors decide where reads go, the answer waits for the record. */
 #include "base/clock.h"
 #include "replica/tap/tap_int.h"
 

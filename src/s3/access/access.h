@@ -66,8 +66,9 @@ struct access_request {
 /* Whether the action is allowed. The rules apply in this order:
  *  1. when the policy denies it, it is denied; but the bucket's owner may always read, replace and
  *     delete the policy, unless the policy binds the owner;
- *  2. the bucket's owner may do everything in the bucket, except read another user's object, or
- *     read or change its ACL: rules 3 to 5 decide about these;
+ *  2. the bucket's owner may do everything in the bucket. But unless ownership is
+ *     BucketOwnerEnforced, rules 3 to 5 decide whether the owner may read another user's object,
+ *     or read or change its ACL;
  *  3. when the policy allows it, it is allowed, unless RestrictPublicBuckets is set and the
  *     policy is public;
  *  4. when the ACL of the bucket or object grants it, it is allowed, unless ownership is
@@ -85,9 +86,9 @@ bool access_denied(const struct access_request *r);
 bool access_denied_beyond(const struct access_request *r, struct str from, struct str to);
 
 /* Whether rules 2 to 4 of access_allowed() allow the action on every object whose key begins with
- * `begin`; rule 1 is ignored. Objects count as owned by the bucket's owner. The result may be false
- * although the action is allowed, but it is never true if the action is not allowed. r->ask.key has
- * no effect. */
+ * `begin`. Rule 1 is ignored; access_denied_beyond() checks it. Objects count as owned by the
+ * bucket's owner. The result may be false although rules 2 to 4 allow the action, but it is never
+ * true if they do not. r->ask.key has no effect. */
 bool access_granted_below(const struct access_request *r, struct str begin);
 
 /* Whether some user may read an object below `to`, but may not read the same object below `from`.

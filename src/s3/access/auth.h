@@ -10,12 +10,13 @@
  *                                      hash that is malformed
  *   AuthorizationHeaderMalformed       the header is malformed; the date, service or last part of
  *                                      the scope is wrong
- *   AuthorizationQueryParametersError  a presigned query is malformed, or its lifetime is over a
- *                                      week
+ *   AuthorizationQueryParametersError  a presigned query is malformed; the date, service or last
+ *                                      part of its scope is wrong
  *   InvalidRequest                     x-amz-content-sha256 missing; version 2 where not allowed
  *   AccessDenied                       no date; signed chunks without a signature of version 4; a
- *                                      presigned query before or after its time; host or an x-amz-*
- *                                      header is sent but not signed
+ *                                      presigned query before or after its time, or with a lifetime
+ *                                      below zero or over a week; host or an x-amz-* header is sent
+ *                                      but not signed
  *   RequestTimeTooSkewed               the date is more than 15 minutes from weir's clock
  *   InvalidAccessKeyId, SignatureDoesNotMatch, InvalidURI (malformed escapes)
  *

@@ -1,7 +1,7 @@
 /* The rules of a bucket that decide about access to it, read from its documents: policy, ACL,
- * PublicAccessBlock and OwnershipControls. They are for callers outside of the gateway, which
- * rarely need them. The rules are read from the storage for each call, so they are never out of
- * date. That may wait.
+ * PublicAccessBlock and OwnershipControls. They are for callers outside of the gateway. Such
+ * callers rarely need the rules, so each call reads them from the storage, and they are never out
+ * of date. That may wait.
  *
  * Any thread may call. */
 #ifndef S3_ACCESS_BUCKET_RULES_H

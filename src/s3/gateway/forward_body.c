@@ -39,8 +39,8 @@ static uint64_t chunk_len(uint64_t bytes)
            2;
 }
 
-/* Returns the length of the body together with its chunk lines and its trailer, which is
- * "0\r\nx-amz-checksum-crc32:<base64>\r\n\r\n". */
+/* Returns the length of the body together with its chunk lines and its trailer. The trailer is
+ * "0\r\n<checksum header>:<base64>\r\n\r\n"; the header is x-amz-checksum-crc32, for example. */
 static uint64_t framed_len(const struct forward_body *b)
 {
     uint64_t n = b->payload.length, rest = n % FORWARD_CHUNK;

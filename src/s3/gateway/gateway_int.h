@@ -403,8 +403,8 @@ int call_capture(struct call *c, const struct str *keys, size_t count, struct er
  * ERR_STORE: they must not be sent, because the lease is over. */
 int call_may_send(struct call *c, struct err *err) MUST_CHECK;
 /* Reports how an announced change ended. Does nothing if no change was announced, or if its outcome
- * was reported already. ERR_STORE: the lease ended during the change. However the change ended, the
- * client must not get the answer that it succeeded. */
+ * was reported already. ERR_STORE: the lease ended during the change. Then the client must not get
+ * the answer that the change succeeded, even if it did. */
 int call_captured(struct call *c, enum outcome outcome, struct err *err) MUST_CHECK;
 void call_not_captured(struct call *c); /* reports that the announced change was not made */
 

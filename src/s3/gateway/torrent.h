@@ -39,11 +39,11 @@ struct str torrent_object_url(struct arena *a, struct str base, const struct tor
 struct str torrent_host(struct str header);
 
 struct object_torrents {
-    /* Makes the torrent of a version, which may have to read some hundreds of megabytes first.
-     * SlowDown, with a text: the torrent is still being made, and the client should ask again.
-     * InvalidArgument: there is no such kind. InvalidRequest: no torrent can be made of the object.
-     * AccessDenied: an operator took the torrent off the tracker. ERR_CONFLICT: the object was
-     * replaced meanwhile. */
+    /* Makes the torrent of a version. To do so, the call may first have to read some hundreds of
+     * megabytes of the object. SlowDown, with a text: the torrent is still being made, and the
+     * client should ask again. InvalidArgument: there is no such kind. InvalidRequest: no torrent
+     * can be made of the object. AccessDenied: an operator took the torrent off the tracker.
+     * ERR_CONFLICT: the object was replaced meanwhile. */
     int (*write)(void *ctx, struct arena *a, const struct torrent_ask *ask,
                  struct torrent_answer *out, struct err *err);
     /* Finds the range of the version's bytes that a piece covers, for a seed of BEP 17.

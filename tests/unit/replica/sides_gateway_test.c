@@ -106,8 +106,8 @@ static void moving_start(struct moving *m)
     await_epoch(m);
 }
 
-/* As gate_stop(), but stops the other parts in between: when nothing is under way any more, and the
- * storages still exist. */
+/* Like gate_stop(), but stops the other parts in between: when nothing is under way any more, and
+ * the storages still exist. */
 static void moving_stop(struct moving *m)
 {
     close(m->g.fd);
