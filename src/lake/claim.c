@@ -246,10 +246,10 @@ static int claim_check_empty(struct claim *c, const char *folder, struct err *er
     struct list_options o = {.prefix = claim_key(c, c->prefix, folder), .limit = 2};
     struct list_result list = {0};
     struct object_place p;
-    int code = claim_open(&p, c, o.prefix, PLACE_READ, err);
+    int code = claim_open(&p, c, o.prefix, PLACE_LIST, err);
 
     if (code == 0)
-        code = object_place_end(&p, p.bucket->ops->list(p.bucket, &c->arena, &o, &list, err), err);
+        code = object_place_end(&p, object_place_list(&p, &o, &list, err), err);
     for (size_t i = 0; code == 0 && i < list.count; i++)
         if (!str_eq(list.entries[i].info.key, claim))
             code = claim_in_use(c, list.entries[i].info.key, err);

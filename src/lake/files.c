@@ -20,7 +20,7 @@ static int files_page(struct object_place *p, struct arena *a, struct str after,
 {
     struct list_options o = {.prefix = p->key, .after = after, .limit = OBJECT_LIST_MAX};
     struct list_result list = {0};
-    int code = p->bucket->ops->list(p->bucket, a, &o, &list, err);
+    int code = object_place_list(p, &o, &list, err);
 
     code = object_place_end(p, code, err);
     out->items = arena_array(a, list.count + 1, sizeof(*out->items));
@@ -45,10 +45,7 @@ int lake_files_list(struct lake *l, struct arena *a, const struct lake_repo *r, 
 
     *out = (struct lake_files){0};
     if (code == 0)
-        code = lake_place_open_below(&p, l, a, r, prefix, PLACE_READ, err);
-    if (code == 0 && p.target.sides.route) /* some files of the bucket are on another storage */
-        return object_place_end(
-            &p, err_set(err, ERR_BUSY, "the bucket is being switched to another storage"), err);
+        code = lake_place_open_below(&p, l, a, r, prefix, PLACE_LIST, err);
     if (code == 0 && after.len)
         after = arena_fmt(a, STR_FMT STR_FMT, STR_ARG(str_head(p.key, skip)), STR_ARG(after));
     return code == 0 ? files_page(&p, a, after, skip, out, err) : code;
@@ -77,11 +74,11 @@ int lake_files_remove(struct lake *l, const struct lake_repo *r, struct str key,
 
 /* --- uploads in parts --- */
 
-static int files_abort_page(struct object_place *p, struct arena *a, bool *more, struct err *err)
+static int files_abort_page(struct object_place *p, bool *more, struct err *err)
 {
     struct list_options o = {.prefix = p->key, .limit = OBJECT_LIST_MAX};
     struct upload_list list = {0};
-    int code = p->bucket->ops->list_uploads(p->bucket, a, &o, &list, err);
+    int code = object_place_list_uploads(p, &o, &list, err);
 
     for (size_t i = 0; code == 0 && i < list.count; i++) {
         code = p->bucket->ops->upload_abort(p->bucket, &list.uploads[i], err);
@@ -97,11 +94,11 @@ int lake_files_has_uploads(struct lake *l, const struct lake_repo *r, struct str
     struct upload_list list = {0};
     struct arena a = {0};
     struct object_place p;
-    int code = lake_place_open_below(&p, l, &a, r, prefix, PLACE_READ, err);
+    int code = lake_place_open_below(&p, l, &a, r, prefix, PLACE_LIST, err);
 
     if (code == 0) {
         struct list_options o = {.prefix = p.key, .limit = 1};
-        code = p.bucket->ops->list_uploads(p.bucket, &a, &o, &list, err);
+        code = object_place_list_uploads(&p, &o, &list, err);
         code = object_place_end(&p, code, err);
     }
     *has = list.count > 0;
@@ -118,9 +115,9 @@ int lake_files_abort_uploads(struct lake *l, const struct lake_repo *r, struct s
     while (code == 0 && more) {
         struct arena a = {0};
         struct object_place p;
-        code = lake_place_open_below(&p, l, &a, r, prefix, PLACE_READ, err);
+        code = lake_place_open_below(&p, l, &a, r, prefix, PLACE_LIST, err);
         if (code == 0)
-            code = object_place_end(&p, files_abort_page(&p, &a, &more, err), err);
+            code = object_place_end(&p, files_abort_page(&p, &more, err), err);
         arena_release(&a);
     }
     return code;

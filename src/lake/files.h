@@ -13,7 +13,9 @@ struct lake_file {
     int64_t modified_ms;
 };
 
-/* A page of the files whose keys begin with `prefix`, in the order of their keys. */
+/* A page of the files whose keys begin with `prefix`, in the order of their keys. ERR_BUSY, here
+ * and for uploads: the bucket is being switched to another storage (s3/place/place.h, PLACE_LIST).
+ */
 struct lake_files {
     struct lake_file *items; /* in the arena of the call */
     size_t count;

@@ -171,14 +171,14 @@ static int uploads_abort(struct gc_run *g, struct upload_sieve *s, struct err *e
         struct upload_list list = {0};
         struct object_place p;
         code =
-            lake_place_open_below(&p, g->lake, &a, g->repo, STR(LAKE_BODIES "/"), PLACE_READ, err);
+            lake_place_open_below(&p, g->lake, &a, g->repo, STR(LAKE_BODIES "/"), PLACE_LIST, err);
         if (code == 0) {
             struct list_options o = {.prefix = p.key,
                                      .after = buf_str(&after),
                                      .after_version = buf_str(&after_id),
                                      .limit = OBJECT_LIST_MAX};
             s->skip = p.key.len - (sizeof(LAKE_BODIES "/") - 1);
-            code = p.bucket->ops->list_uploads(p.bucket, &a, &o, &list, err);
+            code = object_place_list_uploads(&p, &o, &list, err);
             if (code == 0)
                 code = uploads_abort_page(g, s, &p, &list, err);
             code = object_place_end(&p, code, err);

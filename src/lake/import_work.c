@@ -132,10 +132,10 @@ static int import_page(struct import_work *w, const struct lake_import_path *p, 
 {
     struct object_place place;
     int code =
-        lake_place_open(&place, w->lake, a, w->record->user, bucket, o->prefix, PLACE_READ, err);
+        lake_place_open(&place, w->lake, a, w->record->user, bucket, o->prefix, PLACE_LIST, err);
 
     if (code == 0) {
-        code = place.bucket->ops->list(place.bucket, a, o, list, err);
+        code = object_place_list(&place, o, list, err);
         if (code == 0 && bucket_can(place.bucket, STORAGE_KEEPS_META))
             code = import_look(&place, a, list, err);
         code = object_place_end(&place, code, err);

@@ -110,7 +110,8 @@ void lake_watch_repos(struct lake *l, void (*fn)(void *ctx, struct str id), void
 
 /* Claims the namespace, then writes the record, the first commit and the default branch in one
  * atomic step. ERR_EXISTS: the name is that of a repository or a bucket. ERR_IN_USE: the namespace
- * belongs to a repository. */
+ * belongs to a repository. ERR_BUSY: the namespace's bucket is being switched to another storage,
+ * so it cannot be listed to see whether the namespace is empty. */
 int lake_repo_create(struct lake *l, struct arena *a, const struct lake_repo_options *o,
                      struct lake_repo *out, struct err *err) MUST_CHECK;
 /* Reads the record, never a cached one. */

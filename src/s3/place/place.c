@@ -8,7 +8,7 @@ enum { PLACE_TRIES = 3 }; /* most attempts to find a place while its bucket is b
 
 static bool place_is_read(const struct object_place *p)
 {
-    return p->use == PLACE_READ || p->use == PLACE_READ_NOW;
+    return p->use == PLACE_READ || p->use == PLACE_READ_NOW || p->use == PLACE_LIST;
 }
 
 static int place_resolve(struct object_place *p, struct err *err)
@@ -33,7 +33,8 @@ static int place_resolve(struct object_place *p, struct err *err)
     return 0;
 }
 
-/* Chooses the storage for the key when the bucket is on two storages. */
+/* Chooses the storage for the key when the bucket is on two storages. A listing has keys of both,
+ * so neither storage is right for it. */
 static int place_choose(struct object_place *p, struct storage **out, struct err *err)
 {
     const struct bucket_sides *sides = p->env.sides;
@@ -41,6 +42,11 @@ static int place_choose(struct object_place *p, struct storage **out, struct err
     struct side_choice choice = {.storage = p->target.storage};
     int code = 0;
 
+    if (p->target.sides.route && p->use == PLACE_LIST)
+        return err_set(err, ERR_BUSY,
+                       "the bucket " STR_FMT
+                       " is being switched to another storage, and cannot be listed meanwhile",
+                       STR_ARG(p->name));
     if (p->target.sides.route && place_is_read(p))
         code = sides->read(sides->ctx, p->arena, &p->target.sides, &ask, &choice, err);
     else if (p->target.sides.route)
@@ -178,6 +184,22 @@ int object_place_end(struct object_place *p, int code, struct err *err)
     }
     object_place_drop(p);
     return code < 0 ? code : told;
+}
+
+/* --- listings --- */
+
+int object_place_list(struct object_place *p, const struct list_options *o, struct list_result *out,
+                      struct err *err)
+{
+    BUG_ON(p->use != PLACE_LIST);
+    return p->bucket->ops->list(p->bucket, p->arena, o, out, err);
+}
+
+int object_place_list_uploads(struct object_place *p, const struct list_options *o,
+                              struct upload_list *out, struct err *err)
+{
+    BUG_ON(p->use != PLACE_LIST);
+    return p->bucket->ops->list_uploads(p->bucket, p->arena, o, out, err);
 }
 
 /* --- small objects --- */

@@ -51,6 +51,10 @@ enum place_use {
     /* To read without waiting. ERR_AGAIN: the place cannot be found, or the object cannot be read,
      * without waiting. */
     PLACE_READ_NOW,
+    /* To list: the key is the prefix of the keys, and may be empty. ERR_BUSY: the bucket is being
+     * switched to another storage. Each of the two storages has only some of the keys then, so a
+     * listing of one of them would silently lack the others. */
+    PLACE_LIST,
     PLACE_PUT,
     PLACE_REMOVE,
 };
@@ -96,6 +100,12 @@ int object_place_unlock(const struct object_place *p, struct get_result *got,
  * the arena of the place. */
 int object_place_read(struct object_place *p, struct buf *out, struct object_info *info,
                       struct err *err) MUST_CHECK;
+/* Lists a page of keys, or of uploads in parts, as bucket->ops does. The place must have been
+ * opened with PLACE_LIST, and o->prefix is the place's key. */
+int object_place_list(struct object_place *p, const struct list_options *o, struct list_result *out,
+                      struct err *err) MUST_CHECK;
+int object_place_list_uploads(struct object_place *p, const struct list_options *o,
+                              struct upload_list *out, struct err *err) MUST_CHECK;
 /* Puts an object of these bytes; `c` (NULL: none) are conditions. It is durable when the call
  * returns 0. */
 int object_place_put(struct object_place *p, struct str bytes, const struct object_conditions *c,

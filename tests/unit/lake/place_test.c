@@ -1,5 +1,7 @@
 /* Nodes and claims in buckets: on storages of both kinds, beside replication and switches. */
 #include "lake/claim.h"
+#include "lake/files.h"
+#include "lake/import.h"
 #include "lake/place.h"
 #include "object/local/local.h"
 #include "object/overlay.h"
@@ -380,6 +382,16 @@ TEST(lake_place, a_bucket_that_moves_after_the_announcement_is_looked_for_again)
 
 /* --- beside a switch --- */
 
+static int try_repo(struct lake_lab *lab, const char *id, const char *space, bool bare,
+                    struct err *err)
+{
+    struct lake_repo_options o = {
+        .id = str_z(id), .owner = STR(LAKE_LAB_OWNER), .space = str_z(space), .bare = bare};
+    struct lake_repo r;
+
+    return lake_repo_create(lab->lake, &lab->arena, &o, &r, err);
+}
+
 struct fake_sides {
     _Atomic(bool) any;
     struct storage *route, *other;
@@ -427,16 +439,21 @@ static int fake_sides_removed(void *ctx, struct arena *a, const struct side_pair
     return 0;
 }
 
-static void check_switched(struct lake_lab *lab)
+static struct bucket_sides sides_of(struct fake_sides *s)
 {
-    struct fake_sides s = {.any = true, .route = lab->storage, .other = add_second(lab)};
-    struct bucket_sides sides = {.any = &s.any,
+    return (struct bucket_sides){.any = &s->any,
                                  .may = fake_sides_may,
                                  .find = fake_sides_find,
                                  .read = fake_sides_read,
                                  .write = fake_sides_write,
                                  .removed = fake_sides_removed,
-                                 .ctx = &s};
+                                 .ctx = s};
+}
+
+static void check_switched(struct lake_lab *lab)
+{
+    struct fake_sides s = {.any = true, .route = lab->storage, .other = add_second(lab)};
+    struct bucket_sides sides = sides_of(&s);
     struct remove_result result;
     struct buf bytes = {0};
     struct object_place p;
@@ -466,17 +483,83 @@ TEST(lake_place, during_a_switch_each_key_is_on_its_side)
     with_storage(LAKE_LAB_STORAGE, check_switched);
 }
 
-/* --- claims --- */
-
-static int try_repo(struct lake_lab *lab, const char *id, const char *space, bool bare,
-                    struct err *err)
+static int list_bodies(struct lake_lab *lab, struct err *err)
 {
-    struct lake_repo_options o = {
-        .id = str_z(id), .owner = STR(LAKE_LAB_OWNER), .space = str_z(space), .bare = bare};
-    struct lake_repo r;
+    struct lake_files files;
 
-    return lake_repo_create(lab->lake, &lab->arena, &o, &r, err);
+    return lake_files_list(lab->lake, &lab->arena, &lab->repo, STR(LAKE_BODIES "/"), STR_EMPTY,
+                           &files, err);
 }
+
+static void check_not_listed(struct lake_lab *lab)
+{
+    struct fake_sides s = {.any = true, .route = lab->storage, .other = add_second(lab)};
+    struct bucket_sides sides = sides_of(&s);
+    bool has = false;
+    struct err err = {0};
+
+    put_object(lab, "full/data/x", "1"); /* only on the route's side */
+    CHECK_OK(list_bodies(lab, &err));
+    lab->lake->o.sides = &sides;
+    CHECK_ERR(list_bodies(lab, &err), ERR_BUSY);
+    CHECK(strstr(err.text, "being switched"));
+    CHECK_ERR(lake_files_has_uploads(lab->lake, &lab->repo, STR("data/"), &has, &err), ERR_BUSY);
+    CHECK_ERR(lake_files_abort_uploads(lab->lake, &lab->repo, STR("data/"), &err), ERR_BUSY);
+    CHECK_ERR(try_repo(lab, "full", "s3://lake-data/full", false, &err), ERR_BUSY);
+    lab->lake->o.sides = NULL;
+    CHECK_ERR(try_repo(lab, "full", "s3://lake-data/full", false, &err), ERR_IN_USE);
+    CHECK_OK(lake_files_has_uploads(lab->lake, &lab->repo, STR("data/"), &has, &err));
+}
+
+TEST(lake_place, during_a_switch_nothing_is_listed_on_one_side_alone)
+{
+    with_storage(LAKE_LAB_STORAGE, check_not_listed);
+}
+
+static struct str begin_import(struct lake_lab *lab, const char *source)
+{
+    struct lake_import_path path = {.source = str_z(source)};
+    struct lake_import_options o = {.branch = STR("main"),
+                                    .paths = &path,
+                                    .count = 1,
+                                    .committer = STR("tester"),
+                                    .user = STR(LAKE_LAB_OWNER)};
+    struct err err = {0};
+    struct str id;
+
+    CHECK_OK(lake_import_start(lab->lake, &lab->arena, &lab->repo, &o, &id, &err));
+    return id;
+}
+
+static void check_import_waits(struct lake_lab *lab)
+{
+    struct fake_sides s = {.any = true, .route = lab->storage, .other = add_second(lab)};
+    struct bucket_sides sides = sides_of(&s);
+    struct lake_import_status status;
+    struct err err = {0};
+
+    lab->lake->o.folder = test_dir();
+    put_object(lab, "in/a", "a"); /* only on the route's side */
+    struct str id = begin_import(lab, "s3://" LAKE_LAB_BUCKET "/in/");
+    struct str head = lake_lab_head(lab, "main");
+    lab->lake->o.sides = &sides;
+    CHECK_ERR(lake_import_work(lab->lake, &lab->repo, id, NULL, NULL, &err), ERR_BUSY);
+    CHECK_STR(lake_lab_head(lab, "main"), head);
+    CHECK_OK(lake_import_get(lab->lake, &lab->arena, &lab->repo, id, &status, &err));
+    CHECK(!status.completed);
+    lab->lake->o.sides = NULL;
+    CHECK_OK(lake_import_work(lab->lake, &lab->repo, id, NULL, NULL, &err));
+    CHECK_OK(lake_import_get(lab->lake, &lab->arena, &lab->repo, id, &status, &err));
+    CHECK(status.completed);
+    CHECK_INT(status.ingested, 1);
+}
+
+TEST(lake_place, an_import_waits_until_its_source_was_switched)
+{
+    with_storage(LAKE_LAB_STORAGE, check_import_waits);
+}
+
+/* --- claims --- */
 
 static size_t count_claims(struct lake_lab *lab)
 {
