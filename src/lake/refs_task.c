@@ -158,15 +158,20 @@ static bool refs_work_goes_on(void *ctx, uint64_t rows)
     return refs_task_save(w->lake, a, w->repo, &w->task, &ignored) != ERR_BUSY;
 }
 
-/* Whether the task would fail in the same way if it were tried again. */
-static bool refs_work_is_final(int code)
+/* Whether the task would fail in the same way if it were tried again. ERR_UNSUPPORTED: the storage
+ * has no such request, or a file is encrypted with a key that weir does not have. A missing bucket
+ * (ERR_UNAVAILABLE) is not final, because its route or its storage may come back. */
+static bool refs_work_is_final(const struct lake_refs_task *t, int code)
 {
-    static const int final[] = {ERR_INVALID, ERR_NOT_FOUND, ERR_DENIED, ERR_TOO_LARGE, ERR_CORRUPT};
+    static const int final[] = {ERR_INVALID,   ERR_NOT_FOUND, ERR_DENIED,
+                                ERR_TOO_LARGE, ERR_CORRUPT,   ERR_UNSUPPORTED};
 
     for (size_t i = 0; i < ARRAY_SIZE(final); i++)
         if (code == final[i])
             return true;
-    return false;
+    /* A restore puts no object, so its ERR_CONFLICT means that the repository has other refs than
+     * the dump (D11). A dump may get this code from a storage that is busy with the same key. */
+    return code == ERR_CONFLICT && t->kind == LAKE_REFS_RESTORE;
 }
 
 static int refs_work_run(struct refs_work *w, struct arena *a, struct err *err)
@@ -187,7 +192,7 @@ int lake_refs_task_work(struct lake *l, const struct lake_repo *r, struct str id
 
     if (code == 0 && !w.task.done) {
         code = refs_work_run(&w, &a, err);
-        if (code == 0 || refs_work_is_final(code)) {
+        if (code == 0 || refs_work_is_final(&w.task, code)) {
             w.task.done = true;
             w.task.error = code < 0 ? arena_str(&a, str_z(err->text)) : STR_EMPTY;
             code = refs_task_save(l, &a, r, &w.task, err);

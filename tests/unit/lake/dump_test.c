@@ -3,6 +3,7 @@
 
 #include "lake/files.h"
 #include "lake/iter.h"
+#include "lake/refs_task.h"
 #include "os/thread.h"
 #include "unit/lake/sst_file.h"
 
@@ -361,6 +362,46 @@ GC_LAB_TEST(lake_dump, a_stopped_restore_is_not_mixed_with_another_dump)
         moves_check_same(is_mixed ? &first : &second, &again);
     }
     CHECK(refused > 0);
+    hand_release(&h);
+}
+
+/* Restores the dump as a task does. */
+static struct lake_refs_task dump_restore_task(struct hand *h, const struct lake_refs *refs)
+{
+    struct lake_refs_task wanted = {.kind = LAKE_REFS_RESTORE, .refs = *refs}, got;
+    struct str id;
+    struct err err = {0};
+
+    CHECK_OK(lake_refs_task_start(h->lake, &h->arena, &h->repo, &wanted, &id, &err));
+    CHECK_OK(lake_refs_task_work(h->lake, &h->repo, id, NULL, NULL, &err));
+    CHECK_OK(lake_refs_task_get(h->lake, &h->arena, &h->repo, LAKE_REFS_RESTORE, id, &got, &err));
+    return got;
+}
+
+/* Puts the row of a branch that no dump has, as a stopped restore of another dump leaves it. */
+static void dump_put_branch(struct hand *h, struct str name)
+{
+    struct lake_branch b = {.id = name, .staging = STR("a-token"), .revision = 1};
+    struct buf record = {0};
+    struct err err = {0};
+
+    lake_branch_write(&record, &b);
+    CHECK_OK(kv_set(h->lake->kv, lake_key_branch(&h->arena, h->repo.partition, name),
+                    buf_str(&record), &err));
+    buf_release(&record);
+}
+
+GC_LAB_TEST(lake_dump, a_restore_task_that_would_mix_two_dumps_ends_with_its_error)
+{
+    struct hand h = hand_of(lab);
+
+    dump_history(&h);
+    struct lake_refs refs = moves_dump(&h);
+    moves_make_bare(&h);
+    dump_put_branch(&h, STR("other"));
+    struct lake_refs_task task = dump_restore_task(&h, &refs);
+    CHECK(task.done);
+    CHECK(str_find(task.error, STR("branches/other, which is not as in this dump")) >= 0);
     hand_release(&h);
 }
 
