@@ -1,15 +1,9 @@
 /* Merges a ref into a branch. */
+#include "lake/merge_op.h"
 #include "lake/conflicts.h"
-#include "lake/head.h"
 #include "lake/merge_base.h"
 #include "lake/names.h"
 #include "lake/read.h"
-
-struct merging {
-    struct str source; /* the ref expression */
-    const struct lake_merge_options *o;
-    struct lake_conflicts *conflicts;
-};
 
 #define MERGE_STRATEGY_KEY STR(".lakefs.merge.strategy")
 
@@ -115,29 +109,37 @@ static int merging_make(void *ctx, struct head_change *h, struct lake_commit *ou
         return code;
     struct str parents[] = {h->branch.commit_id, source};
     h->kept = source;
-    return head_commit_finish(h->lake, h->arena, &h->repo, out, parents, o->squash ? 1 : 2, err);
+    code = head_commit_finish(h->lake, h->arena, &h->repo, out, parents, o->squash ? 1 : 2, err);
+    return code == 0 && g->add ? g->add(g->ctx, h, out, err) : code;
+}
+
+int merging_run(struct merging *g, struct lake *l, struct arena *a, const struct lake_repo *r,
+                struct lake_commit *out, struct err *err)
+{
+    struct head_change h = {.lake = l,
+                            .arena = a,
+                            .asked = r,
+                            .name = g->dest,
+                            .force = g->o->force,
+                            .has_event = true,
+                            .event = LAKE_ON_MERGE,
+                            .source = g->source,
+                            .make = merging_make,
+                            .ctx = g};
+    int code = lake_check_branch(g->dest, err);
+
+    if (code == 0)
+        code = lake_check_message(g->o->message, err);
+    if (code == 0)
+        code = lake_check_metadata(&g->o->metadata, err);
+    return code < 0 ? code : head_change_run(&h, out, err);
 }
 
 int lake_merge(struct lake *l, struct arena *a, const struct lake_repo *r, struct str source,
                struct str dest, const struct lake_merge_options *o, struct lake_commit *out,
                struct lake_conflicts *conflicts, struct err *err)
 {
-    struct merging g = {source, o, conflicts};
-    struct head_change h = {.lake = l,
-                            .arena = a,
-                            .asked = r,
-                            .name = dest,
-                            .force = o->force,
-                            .has_event = true,
-                            .event = LAKE_ON_MERGE,
-                            .source = source,
-                            .make = merging_make,
-                            .ctx = &g};
-    int code = lake_check_branch(dest, err);
+    struct merging g = {.source = source, .dest = dest, .o = o, .conflicts = conflicts};
 
-    if (code == 0)
-        code = lake_check_message(o->message, err);
-    if (code == 0)
-        code = lake_check_metadata(&o->metadata, err);
-    return code < 0 ? code : head_change_run(&h, out, err);
+    return merging_run(&g, l, a, r, out, err);
 }

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/ids.h"
 #include "lake/lake_int.h"
+#include "lake/merge_op.h"
 
 static const struct proto_field pull_fields[] = {
     PROTO_FIELD(1, PROTO_STR, struct lake_pull, id),
@@ -37,24 +38,15 @@ int lake_pull_read(struct lake_pull *out, struct str in, struct err *err)
     return 0;
 }
 
-/* Puts the record. The write fails if the row has changed since p->stamp was read; an empty stamp
- * means that there must be no row. */
-static int pull_save(struct lake *l, struct arena *a, const struct lake_repo *r,
-                     const struct lake_pull *p, struct err *err)
+/* Encodes the record in the arena. An empty string: it cannot be encoded. */
+static struct str pull_encode(struct arena *a, const struct lake_pull *p)
 {
     struct buf record = {0};
-    struct lake_tx tx;
-    size_t failed = 0;
 
     lake_pull_write(&record, p);
-    lake_tx_init(&tx, a);
-    lake_tx_check_repo(&tx, r);
-    lake_tx_put_if(&tx, pull_key(a, r, p->id), lake_tx_record(&tx, &record),
-                   p->stamp.len ? KV_SAME : KV_ABSENT, p->stamp);
-    int code = lake_tx_write(l, &tx, &failed, err);
-    return code == ERR_PRECONDITION && failed == 0
-               ? err_set(err, ERR_NOT_FOUND, "repository not found")
-               : code;
+    struct str value = buf_error(&record) < 0 ? STR_EMPTY : arena_str(a, buf_str(&record));
+    buf_release(&record);
+    return value;
 }
 
 static int pull_check_texts(const struct lake_pull *p, struct err *err)
@@ -89,7 +81,9 @@ int lake_pull_create(struct lake *l, struct arena *a, const struct lake_repo *r,
     out->created_ms = clock_wall_ms();
     out->commit_id = out->stamp = STR_EMPTY;
     out->closed_ms = 0;
-    return pull_save(l, a, r, out, err);
+    struct str value = pull_encode(a, out);
+    return value.p ? lake_put_new(l, a, r, pull_key(a, r, out->id), value, err)
+                   : err_code(err, ERR_TOO_LARGE);
 }
 
 int lake_pull_get(struct lake *l, struct arena *a, const struct lake_repo *r, struct str id,
@@ -154,54 +148,103 @@ static int pull_apply(struct lake_pull *p, const struct lake_pull_change *change
     return pull_check_texts(p, err);
 }
 
+/* Tries once to change the pull request. ERR_AGAIN: its record or that of the repository has
+ * changed meanwhile, and nothing was written. */
+static int pull_try_update(struct lake *l, struct arena *a, const struct lake_repo *r,
+                           struct str id, const struct lake_pull_change *change, struct err *err)
+{
+    struct lake_pull p = {0};
+    struct lake_tx tx;
+    int code = lake_pull_get(l, a, r, id, &p, err);
+
+    if (code == 0)
+        code = pull_apply(&p, change, err);
+    if (code < 0)
+        return code;
+    struct str value = pull_encode(a, &p);
+    if (!value.p)
+        return err_code(err, ERR_TOO_LARGE);
+    lake_tx_init(&tx, a);
+    lake_tx_check_repo(&tx, r);
+    lake_tx_put_if(&tx, pull_key(a, r, id), value, KV_SAME, p.stamp);
+    code = lake_tx_write(l, &tx, NULL, err);
+    return code == ERR_PRECONDITION ? ERR_AGAIN : code;
+}
+
 int lake_pull_update(struct lake *l, struct arena *a, const struct lake_repo *r, struct str id,
                      const struct lake_pull_change *change, struct err *err)
 {
-    struct lake_pull p;
-    int code = ERR_PRECONDITION;
+    struct lake_repo now = *r;
+    int code = ERR_AGAIN;
 
-    for (int i = 0; i < LAKE_HEAD_TRIES && code == ERR_PRECONDITION; i++) {
-        code = lake_pull_get(l, a, r, id, &p, err);
+    for (int i = 0; i < LAKE_HEAD_TRIES && code == ERR_AGAIN; i++) {
+        code = i > 0 ? lake_repo_again(l, a, r, &now, err) : 0;
         if (code == 0)
-            code = pull_apply(&p, change, err);
-        if (code == 0)
-            code = pull_save(l, a, r, &p, err);
+            code = pull_try_update(l, a, &now, id, change, err);
     }
-    return code == ERR_PRECONDITION ? err_code(err, ERR_BUSY) : code;
+    return code == ERR_AGAIN ? err_code(err, ERR_BUSY) : code;
 }
 
-/* Records the merge in the pull request's record. If the record was changed meanwhile, reads it
- * again and tries once more. */
-static int pull_note_merge(struct lake *l, struct arena *a, const struct lake_repo *r,
-                           struct lake_pull *p, struct str commit_id, struct err *err)
-{
-    int code = ERR_PRECONDITION;
+/* --- merging --- */
 
-    for (int i = 0; i < LAKE_HEAD_TRIES && code == ERR_PRECONDITION; i++) {
-        if (i > 0 && (code = lake_pull_get(l, a, r, p->id, p, err)) < 0)
-            return code;
-        p->status = LAKE_PULL_MERGED;
-        p->commit_id = commit_id;
-        p->closed_ms = clock_wall_ms();
-        code = pull_save(l, a, r, p, err);
-    }
-    return code == ERR_PRECONDITION ? err_code(err, ERR_BUSY) : code;
+struct pull_merging {
+    struct str id;
+    struct lake_pull *pull; /* the pull request as the publishing write puts it */
+    struct kv_change put;
+};
+
+static int pull_check_open(const struct lake_pull *p, struct err *err)
+{
+    return p->status == LAKE_PULL_OPEN ? 0
+                                       : err_set(err, ERR_CONFLICT, "the pull request is not open");
+}
+
+/* Makes the publishing write also put the pull request's record with its result, on the condition
+ * that the record is as it was read. So a pull request is merged if and only if its commit was
+ * published. After a lost race the record is read again: the pull request may have been closed. */
+static int pull_set_merged(void *ctx, struct head_change *h, const struct lake_commit *c,
+                           struct err *err)
+{
+    struct pull_merging *m = ctx;
+    struct lake_pull *p = m->pull;
+    int code = lake_pull_get(h->lake, h->arena, &h->repo, m->id, p, err);
+
+    if (code == 0)
+        code = pull_check_open(p, err);
+    if (code < 0)
+        return code;
+    p->status = LAKE_PULL_MERGED;
+    p->commit_id = c->id;
+    p->closed_ms = clock_wall_ms();
+    struct str value = pull_encode(h->arena, p);
+    if (!value.p)
+        return err_code(err, ERR_TOO_LARGE);
+    m->put =
+        (struct kv_change){KV_PUT, pull_key(h->arena, &h->repo, m->id), value, KV_SAME, p->stamp};
+    h->also = &m->put;
+    return 0;
 }
 
 int lake_pull_merge(struct lake *l, struct arena *a, const struct lake_repo *r, struct str id,
                     const struct lake_merge_options *o, struct lake_pull *out,
                     struct lake_conflicts *conflicts, struct err *err)
 {
+    struct pull_merging m = {.id = id, .pull = out};
     struct lake_merge_options how = *o;
     struct lake_commit commit;
     int code = lake_pull_get(l, a, r, id, out, err);
 
-    if (code == 0 && out->status != LAKE_PULL_OPEN)
-        code = err_set(err, ERR_CONFLICT, "the pull request is not open");
+    if (code == 0)
+        code = pull_check_open(out, err);
     if (code < 0)
         return code;
     if (!how.message.len)
         how.message = out->title;
-    code = lake_merge(l, a, r, out->source, out->destination, &how, &commit, conflicts, err);
-    return code == 0 ? pull_note_merge(l, a, r, out, commit.id, err) : code;
+    struct merging g = {.source = out->source,
+                        .dest = out->destination,
+                        .o = &how,
+                        .conflicts = conflicts,
+                        .add = pull_set_merged,
+                        .ctx = &m};
+    return merging_run(&g, l, a, r, &commit, err);
 }

@@ -51,9 +51,10 @@ struct lake_pull_change {
 /* Changes the pull request. ERR_CONFLICT: it was merged, so its status can no longer change. */
 int lake_pull_update(struct lake *l, struct arena *a, const struct lake_repo *r, struct str id,
                      const struct lake_pull_change *change, struct err *err) MUST_CHECK;
-/* Merges the source branch into the destination branch, and records the merge. `o` and `conflicts`
- * are those of lake_merge(). If `o` has no message, the title is the message. ERR_CONFLICT: the
- * branches conflict, or the pull request is not open. */
+/* Merges the source branch into the destination branch. The write that publishes the merge also
+ * records it in the pull request. `o` and `conflicts` are those of lake_merge(). If `o` has no
+ * message, the title is the message. ERR_CONFLICT: the branches conflict, or the pull request is
+ * not open. After any error branch and pull request are as they were. */
 int lake_pull_merge(struct lake *l, struct arena *a, const struct lake_repo *r, struct str id,
                     const struct lake_merge_options *o, struct lake_pull *out,
                     struct lake_conflicts *conflicts, struct err *err) MUST_CHECK;

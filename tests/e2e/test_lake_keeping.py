@@ -1,4 +1,6 @@
 """Deletions of repositories, killed at each of their steps; namespaces and encryption; hooks that a running weir calls."""
+import contextlib
+import http.client
 import http.server
 import json
 import threading
@@ -164,6 +166,31 @@ def test_a_cancel_and_the_commit_of_an_import_exclude_each_other(tmp_path, when)
     else:
         assert "error" not in status and status["commit"]["message"] == "import"
         assert history(lake) == ["import", "Repository created"]
+    stop(lake)
+
+
+# --- pull requests ---
+
+@pytest.mark.parametrize("kill", kills(["lake.publish:1"]))
+def test_a_killed_merge_of_a_pull_request_is_whole(tmp_path, kill):
+    lake = Lake(tmp_path)
+    lake.repo("repo")
+    lake.call("POST", "/repo/branches", {"name": "dev", "source": "main"})
+    lake.server.s3().put_object(Bucket="repo", Key="dev/a", Body=b"a")
+    lake.call("POST", "/repo/branches/dev/commits", {"message": "work"})
+    id = lake.call("POST", "/repo/pulls", {"title": "take it", "source_branch": "dev", "destination_branch": "main"})["id"]
+    stop(lake)
+    lake.start(FAULT_KILL=kill)
+    with contextlib.suppress(OSError, http.client.HTTPException):  # killed before it can answer
+        lake.call("PUT", f"/repo/pulls/{id}/merge")
+    lake.start_later()
+    made = kill.startswith("after")
+    pull = lake.call("GET", f"/repo/pulls/{id}")
+    assert pull["status"] == ("merged" if made else "open")
+    assert (history(lake)[0] == "take it") == made
+    if made:
+        assert pull["merged_commit_id"] == lake.call("GET", "/repo/branches/main")["commit_id"]
+        lake.call("PUT", f"/repo/pulls/{id}/merge", status=(409,))
     stop(lake)
 
 

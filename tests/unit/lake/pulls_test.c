@@ -1,6 +1,7 @@
 /* Pull requests. */
 #include "lake/pulls.h"
 #include "unit/lake/lake_lab.h"
+#include "unit/lake/steps.h"
 
 static struct lake_pull pull_make_one(struct lake_lab *lab, const char *title)
 {
@@ -88,6 +89,99 @@ LAKE_LAB_TEST(lake_pulls, a_closed_one_opens_again_and_a_merged_one_never_does)
     CHECK_STR(head.message, STR("a title"));
     CHECK_ERR(lake_pull_update(lab->lake, &lab->arena, &lab->repo, pull.id, &open, &err),
               ERR_CONFLICT);
+}
+
+/* --- beside other changes --- */
+
+static int pull_try_merge(struct lake_lab *lab, struct str id, struct lake_pull *done,
+                          struct err *err)
+{
+    struct lake_merge_options o = {.committer = STR("ann"), .allow_empty = true};
+    struct lake_conflicts conflicts = {0};
+
+    return lake_pull_merge(lab->lake, &lab->arena, &lab->repo, id, &o, done, &conflicts, err);
+}
+
+/* Sets a rule, which changes the record of the repository. */
+static void pull_protect(void *ctx)
+{
+    struct lake_protection_rule rule = {.pattern = STR("other"), .what = LAKE_PROTECT_COMMIT};
+    struct lake_protection rules = {.rules = &rule, .count = 1};
+    struct lake_lab *lab = ctx;
+    struct err err = {0};
+
+    CHECK_OK(lake_protection_set(lab->lake, &lab->arena, &lab->repo, &rules, NULL, &err));
+}
+
+LAKE_LAB_TEST(lake_pulls, one_is_made_changed_and_merged_though_the_repository_changes)
+{
+    struct str title = STR("another title");
+    struct lake_pull_change change = {.title = &title, .status = LAKE_PULL_STATUSES};
+    struct lake_pull pull, done;
+    struct err err = {0};
+
+    pull_make_branch(lab);
+    pull_protect(lab); /* lab->repo has the record of before */
+    pull = pull_make_one(lab, "a title");
+    CHECK_OK(lake_pull_update(lab->lake, &lab->arena, &lab->repo, pull.id, &change, &err));
+    steps_plan(STEPS_BEFORE, "lake.publish", 1, pull_protect, lab);
+    CHECK_OK(pull_try_merge(lab, pull.id, &done, &err));
+    CHECK(steps_happened());
+    pull_check_status(lab, pull.id, LAKE_PULL_MERGED);
+    CHECK_STR(done.commit_id, lake_lab_head(lab, "main"));
+    CHECK_STR(done.title, title);
+}
+
+/* The pull request that a planned call looks at or closes. */
+struct pull_at_step {
+    struct lake_lab *lab;
+    struct str id;
+};
+
+static void pull_look_merged(void *ctx)
+{
+    struct pull_at_step *at = ctx;
+
+    pull_check_status(at->lab, at->id, LAKE_PULL_MERGED);
+}
+
+LAKE_LAB_TEST(lake_pulls, the_write_that_publishes_the_merge_also_records_it)
+{
+    struct pull_at_step at = {.lab = lab};
+    struct lake_pull done;
+    struct err err = {0};
+
+    pull_make_branch(lab);
+    at.id = pull_make_one(lab, "a title").id;
+    steps_plan(STEPS_AFTER, "lake.publish", 1, pull_look_merged, &at);
+    CHECK_OK(pull_try_merge(lab, at.id, &done, &err));
+    CHECK(steps_happened());
+}
+
+static void pull_close(void *ctx)
+{
+    struct lake_pull_change close = {.status = LAKE_PULL_CLOSED};
+    struct pull_at_step *at = ctx;
+    struct err err = {0};
+
+    CHECK_OK(
+        lake_pull_update(at->lab->lake, &at->lab->arena, &at->lab->repo, at->id, &close, &err));
+}
+
+LAKE_LAB_TEST(lake_pulls, one_that_is_closed_before_the_publish_is_not_merged)
+{
+    struct pull_at_step at = {.lab = lab};
+    struct lake_pull done;
+    struct err err = {0};
+
+    pull_make_branch(lab);
+    at.id = pull_make_one(lab, "a title").id;
+    struct str head = lake_lab_head(lab, "main");
+    steps_plan(STEPS_BEFORE, "lake.publish", 1, pull_close, &at);
+    CHECK_ERR(pull_try_merge(lab, at.id, &done, &err), ERR_CONFLICT);
+    CHECK(steps_happened());
+    CHECK_STR(lake_lab_head(lab, "main"), head);
+    pull_check_status(lab, at.id, LAKE_PULL_CLOSED);
 }
 
 LAKE_LAB_TEST(lake_pulls, branches_must_differ_and_be_there)
