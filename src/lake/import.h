@@ -38,8 +38,10 @@ struct lake_import_status {
     uint64_t ingested; /* objects that were listed so far */
     struct str tree;   /* id of the new commit's tree (lakeFS: metarange id); empty: not made yet */
     struct str commit_id;
-    struct str error; /* empty: none */
+    struct str error; /* why the import has failed for good; empty: it has not */
     bool canceled;
+    /* why the last try failed, after which the import is tried again; empty: it did not fail */
+    struct str last_error;
 };
 
 /* Checks the options and writes the record; *id is in the arena. The caller has checked that the
@@ -54,8 +56,8 @@ int lake_import_get(struct lake *l, struct arena *a, const struct lake_repo *r, 
 int lake_import_cancel(struct lake *l, struct arena *a, const struct lake_repo *r, struct str id,
                        struct err *err) MUST_CHECK;
 /* Carries out the import. If it fails and a further try cannot succeed, the error is written to the
- * record and the call returns 0. After other errors the caller should try again. `ended` is as in
- * lake_gc_work(). */
+ * record and the call returns 0. After other errors, which the record gets as `last_error`, the
+ * caller should try again. `ended` is as in lake_gc_work(). */
 int lake_import_work(struct lake *l, const struct lake_repo *r, struct str id,
                      bool (*ended)(void *ctx), void *ctx, struct err *err) MUST_CHECK;
 

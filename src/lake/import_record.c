@@ -19,6 +19,7 @@ static const struct proto_field import_fields[] = {
     PROTO_FIELD(107, PROTO_BOOL, struct import_record, status.canceled),
     PROTO_FIELD(108, PROTO_STR, struct import_record, status.commit_id),
     PROTO_FIELD(109, PROTO_BOOL, struct import_record, needs_objects),
+    PROTO_FIELD(110, PROTO_STR, struct import_record, status.last_error),
     {0},
 };
 enum { IMPORT_PATH = 101 }; /* field number of the paths; each is a message of its own */

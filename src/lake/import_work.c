@@ -469,6 +469,30 @@ static int import_yield(struct import_work *w, struct err *err)
                : code;
 }
 
+/* Writes into the record why this try failed, so that the status shows it. A failure does not
+ * matter: it means that the record has changed, or that the next try writes its own error. */
+static void import_note_error(struct import_work *w, const struct err *why)
+{
+    struct err ignored = {0};
+
+    w->record->status.last_error = arena_str(w->arena, str_z(why->text));
+    if (import_record_save(w->lake, w->arena, w->repo, w->record, &ignored) < 0)
+        log_debug(w->lake->o.log, "lake.import_error", log_z("error", why->text));
+}
+
+/* Makes one try, and writes to the record how it ended. */
+static int import_try(struct import_work *w, struct err *err)
+{
+    w->record->status.last_error = STR_EMPTY;
+    int code = import_run(w, err);
+
+    if (import_is_final(code))
+        code = import_end(w, arena_str(w->arena, str_z(err->text)), err);
+    else if (code < 0 && code != ERR_CONFLICT && code != ERR_CANCELED)
+        import_note_error(w, err);
+    return code == ERR_CONFLICT ? import_yield(w, err) : code;
+}
+
 int lake_import_work(struct lake *l, const struct lake_repo *r, struct str id,
                      bool (*ended)(void *ctx), void *ctx, struct err *err)
 {
@@ -476,13 +500,8 @@ int lake_import_work(struct lake *l, const struct lake_repo *r, struct str id,
     struct import_work w = {.lake = l, .repo = r, .arena = &a, .ended = ended, .ctx = ctx};
     int code = import_record_load(l, &a, r, id, &w.record, err);
 
-    if (code == 0 && !w.record->status.completed) {
-        code = import_run(&w, err);
-        if (import_is_final(code))
-            code = import_end(&w, arena_str(&a, str_z(err->text)), err);
-        if (code == ERR_CONFLICT)
-            code = import_yield(&w, err);
-    }
+    if (code == 0 && !w.record->status.completed)
+        code = import_try(&w, err);
     arena_release(&w.notes[0]);
     arena_release(&w.notes[1]);
     arena_release(&a);

@@ -26,6 +26,7 @@ static const struct proto_field refs_task_fields[] = {
     PROTO_FIELD(102, PROTO_STR, struct lake_refs_task, refs.tags),
     PROTO_FIELD(103, PROTO_STR, struct lake_refs_task, refs.branches),
     PROTO_FIELD(104, PROTO_BOOL, struct lake_refs_task, force),
+    PROTO_FIELD(105, PROTO_STR, struct lake_refs_task, last_error),
     {0},
 };
 
@@ -183,6 +184,27 @@ static int refs_work_run(struct refs_work *w, struct arena *a, struct err *err)
                : lake_restore(w->lake, w->repo, &w->task.refs, w->task.force, &p, err);
 }
 
+/* Makes one try, and writes into the record how it ended. A failure to write why a try failed does
+ * not matter, because the next try writes its own error. */
+static int refs_work_try(struct refs_work *w, struct arena *a, struct err *err)
+{
+    struct lake_refs_task *t = &w->task;
+    struct err ignored = {0};
+
+    t->last_error = STR_EMPTY;
+    int code = refs_work_run(w, a, err);
+    struct str error = code < 0 ? arena_str(a, str_z(err->text)) : STR_EMPTY;
+    if (code == 0 || refs_work_is_final(t, code)) {
+        t->done = true;
+        t->error = error;
+        return refs_task_save(w->lake, a, w->repo, t, err);
+    }
+    t->last_error = error;
+    if (code != ERR_CANCELED && refs_task_save(w->lake, a, w->repo, t, &ignored) < 0)
+        log_debug(w->lake->o.log, "lake.refs_error", log_z("error", err->text));
+    return code;
+}
+
 int lake_refs_task_work(struct lake *l, const struct lake_repo *r, struct str id,
                         bool (*ended)(void *ctx), void *ctx, struct err *err)
 {
@@ -190,14 +212,8 @@ int lake_refs_task_work(struct lake *l, const struct lake_repo *r, struct str id
     struct refs_work w = {.lake = l, .repo = r, .ended = ended, .ctx = ctx};
     int code = refs_task_load(l, &a, r, id, &w.task, err);
 
-    if (code == 0 && !w.task.done) {
-        code = refs_work_run(&w, &a, err);
-        if (code == 0 || refs_work_is_final(&w.task, code)) {
-            w.task.done = true;
-            w.task.error = code < 0 ? arena_str(&a, str_z(err->text)) : STR_EMPTY;
-            code = refs_task_save(l, &a, r, &w.task, err);
-        }
-    }
+    if (code == 0 && !w.task.done)
+        code = refs_work_try(&w, &a, err);
     arena_release(&w.notes[0]);
     arena_release(&w.notes[1]);
     arena_release(&a);

@@ -15,6 +15,7 @@ struct lake_refs_task {
     int64_t updated_ms;
     uint64_t rows;         /* rows that were read or written so far */
     struct str error;      /* why the task has failed for good; empty: it has not */
+    struct str last_error; /* why the last try failed; empty: it did not fail */
     struct lake_refs refs; /* the ids of the dump that was made, or that is to be restored */
     bool force;
     struct str stamp; /* the row as it was read, for conditions of writes; not in the record */
@@ -30,9 +31,9 @@ int lake_refs_task_get(struct lake *l, struct arena *a, const struct lake_repo *
                        enum lake_refs_kind kind, struct str id, struct lake_refs_task *out,
                        struct err *err) MUST_CHECK;
 /* Runs the task. If the task fails for good, the error is written into the record and this function
- * returns 0. After other errors the caller should try again. This function calls `ended`
- * repeatedly; if `ended` returns true, it returns ERR_CANCELED, and the next call begins the task
- * from the start. */
+ * returns 0. After other errors, which the record gets as `last_error`, the caller should try
+ * again. This function calls `ended` repeatedly; if `ended` returns true, it returns ERR_CANCELED,
+ * and the next call begins the task from the start. */
 int lake_refs_task_work(struct lake *l, const struct lake_repo *r, struct str id,
                         bool (*ended)(void *ctx), void *ctx, struct err *err) MUST_CHECK;
 

@@ -5,11 +5,12 @@ import http.server
 import json
 import threading
 import time
+import urllib.parse
 
 import pytest
 
 from conftest import DEADLINE, wait_for
-from keeping_lab import GRACE_S, Lake, kills, nodes_of, stop
+from keeping_lab import GRACE_S, QUEUE, Lake, kills, nodes_of, stop
 
 pytest.importorskip("boto3")
 
@@ -166,6 +167,37 @@ def test_a_cancel_and_the_commit_of_an_import_exclude_each_other(tmp_path, when)
     else:
         assert "error" not in status and status["commit"]["message"] == "import"
         assert history(lake) == ["import", "Repository created"]
+    stop(lake)
+
+
+# --- tasks that the queue has lost ---
+
+def lose_task(lake, begin):
+    """Begins work and removes its task from the queue before a worker takes it. Returns the answer of the beginning."""
+    assert lake.ask("PUT", "/api/v1/queues/lake/pause").status < 300
+    answer = begin()
+    tasks = json.loads(lake.ask("GET", f"{QUEUE}?state=pending").body)["tasks"]
+    assert len(tasks) == 1
+    assert lake.ask("DELETE", f"{QUEUE}/{urllib.parse.quote(tasks[0]['id'], safe='')}").status < 300
+    assert lake.ask("PUT", "/api/v1/queues/lake/resume").status < 300
+    return answer
+
+
+def test_the_status_of_an_import_adds_its_lost_task_again(tmp_path):
+    lake = Lake(tmp_path)
+    lake.repo("repo")
+    source_of(lake, "in/a")
+    id = lose_task(lake, lambda: begin_import(lake, "common_prefix", "s3://source/in/", "in/"))
+    assert end_import(lake, id)["ingested_objects"] == 1
+    assert lake.get("repo", "main/in/a") == b"of the source"
+    stop(lake)
+
+
+def test_the_status_of_a_dump_adds_its_lost_task_again(tmp_path):
+    lake = Lake(tmp_path)
+    lake.repo("repo")
+    id = lose_task(lake, lambda: lake.call("POST", "/repo/dump"))["id"]
+    lake.wait(lambda: lake.call("GET", f"/repo/dump?task_id={id}")["done"], "the dump")
     stop(lake)
 
 

@@ -3,6 +3,9 @@
 #include "base/clock.h"
 #include "lake/commands/commands.h"
 
+#include <stdio.h>
+#include <unistd.h>
+
 #define LAKE_SCHEME "lake://"
 
 const struct command *const lake_commands[] = {
@@ -140,6 +143,18 @@ int lake_cli_metadata(struct json_out *w, const struct invocation *inv, const ch
     }
     json_out_close(w, '}');
     return 0;
+}
+
+void lake_cli_tell_error(struct buf *told, const json_t *status)
+{
+    struct str error = json_get_str(status, "last_error", STR_EMPTY);
+
+    if (!error.len || str_eq(error, buf_str(told)))
+        return;
+    fprintf(stderr, "%sa try failed, and another one follows: " STR_FMT "\n",
+            isatty(STDERR_FILENO) ? "\r\033[K" : "", STR_ARG(error));
+    buf_reset(told);
+    buf_append_str(told, error);
 }
 
 /* --- rows --- */

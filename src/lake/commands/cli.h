@@ -46,6 +46,11 @@ void lake_cli_switch(struct json_out *w, const struct invocation *inv, const cha
 int lake_cli_metadata(struct json_out *w, const struct invocation *inv, const char *name,
                       struct err *err) MUST_CHECK;
 
+/* Prints why the last try of an import, a dump or a restore failed, if its status says so. `told`
+ * has the error that was printed last, so that each error is printed once; the caller releases it.
+ */
+void lake_cli_tell_error(struct buf *told, const json_t *status);
+
 /* Makes a call without a body, and adds a row for the answer to `table`. `table` NULL: the answer
  * is not shown. */
 int lake_cli_one(struct api_client *r, const char *method, const char *path, struct output *table,

@@ -89,7 +89,7 @@ static int import_follow(struct api_client *r, const struct lake_uri *to, const 
                          struct output *table, struct err *err)
 {
     bool shows = wait && isatty(STDERR_FILENO);
-    struct buf path = {0};
+    struct buf path = {0}, told = {0};
     json_t *status = NULL;
     int code;
 
@@ -97,6 +97,7 @@ static int import_follow(struct api_client *r, const struct lake_uri *to, const 
     manage_query(&path, "id", id);
     while ((code = api_client_send(r, "GET", path.p, NULL, &status, err)) == 0 && wait &&
            !json_get_bool(status, "completed", true)) {
+        lake_cli_tell_error(&told, status);
         if (shows)
             fprintf(stderr, "\r%jd objects\033[K",
                     (intmax_t)json_get_i64(status, "ingested_objects", 0));
@@ -109,6 +110,7 @@ static int import_follow(struct api_client *r, const struct lake_uri *to, const 
     if (code == 0)
         code = import_show_status(status, id, table, err);
     json_decref(status);
+    buf_release(&told);
     buf_release(&path);
     return code;
 }

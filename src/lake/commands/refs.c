@@ -30,13 +30,14 @@ static int refs_follow(struct api_client *r, const char *path, struct str id, js
                        struct err *err)
 {
     bool shows = isatty(STDERR_FILENO);
-    struct buf query = {0};
+    struct buf query = {0}, told = {0};
     int code;
 
     buf_append_z(&query, path);
     manage_query(&query, "task_id", arena_z(&r->arena, id));
     while ((code = api_client_send(r, "GET", query.p, NULL, status, err)) == 0 &&
            !json_get_bool(*status, "done", true)) {
+        lake_cli_tell_error(&told, *status);
         if (shows)
             fprintf(stderr, "\r%jd rows\033[K", (intmax_t)json_get_i64(*status, "rows", 0));
         json_decref(*status);
@@ -45,6 +46,7 @@ static int refs_follow(struct api_client *r, const char *path, struct str id, js
     }
     if (shows)
         fprintf(stderr, "\r\033[K");
+    buf_release(&told);
     buf_release(&query);
     struct str error = code == 0 ? json_get_str(*status, "error", STR_EMPTY) : STR_EMPTY;
     return error.len ? err_set(err, ERR_PEER, STR_FMT, STR_ARG(error)) : code;

@@ -39,7 +39,8 @@ static const struct rest_row import_rows[] = {
          {"metarange_id", "The id of the tree.", .sometimes = true},
          {"commit", "The commit.", REST_OBJECT, .sometimes = true, .members = web_commit_fields},
          {"error", "Why it failed.", REST_OBJECT, .sometimes = true,
-          .members = REST_FIELDS({"message", "What went wrong."})})},
+          .members = REST_FIELDS({"message", "What went wrong."})},
+         {"last_error", "Why the last try failed. The import is tried again.", .sometimes = true})},
     {HTTP_DELETE, "/api/v1/repositories/{repository}/branches/{branch}/import", REST_USER,
      "Cancels an import.", import_stop, WEB_OP("importCancel"), WEB_IN_BRANCH,
      .query = import_query, .status = 204},
@@ -158,6 +159,8 @@ static int import_write(struct rest_call *c, const struct lake_repo *repo,
         json_out_member_str(c->w, "message", error);
         json_out_close(c->w, '}');
     }
+    if (!s->completed && s->last_error.len)
+        json_out_member_str(c->w, "last_error", s->last_error);
     return s->commit_id.len ? import_write_commit(c, repo, s->commit_id, err) : 0;
 }
 
@@ -177,12 +180,16 @@ static int import_find(struct rest_call *c, enum s3_action action, struct lake_r
     return code;
 }
 
+/* Shows an import. If it has not ended, its task is added again, because the queue may have lost or
+ * archived it. */
 static int import_show(struct rest_call *c, struct err *err)
 {
     struct lake_import_status status;
     struct lake_repo repo;
     int code = import_find(c, S3_ACTION_LIST_BUCKET, &repo, &status, err);
 
+    if (code == 0 && !status.completed)
+        code = lake_task_add_import(web_of(c)->services->queue, &repo, status.id, err);
     return code == 0 ? import_write(c, &repo, &status, err) : code;
 }
 

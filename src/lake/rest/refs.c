@@ -31,8 +31,10 @@ static const struct rest_field refs_restore_body[] = {
         {"update_time", "When the status was written.", REST_TIME},                                \
         {"rows", "Commits, tags and branches that were moved so far; weir's own member.",          \
          REST_INTEGER},                                                                            \
+        {"error", "Why it failed.", .sometimes = true},                                            \
     {                                                                                              \
-        "error", "Why it failed.", .sometimes = true                                               \
+        "last_error", "Why the last try failed. The task is tried again; weir's own member.",      \
+            .sometimes = true                                                                      \
     }
 
 static const struct rest_field refs_task_query[] = {{"task_id", "The task's id.", .required = true},
@@ -169,6 +171,8 @@ static int refs_restore_begin(struct rest_call *c, struct err *err)
     return code < 0 ? code : refs_begin(c, &repo, &task, err);
 }
 
+/* Shows a task. If it has not ended, it is added to the queue again, because the queue may have
+ * lost or archived it. */
 static int refs_show(struct rest_call *c, enum lake_refs_kind kind, struct lake_refs_task *task,
                      struct err *err)
 {
@@ -178,6 +182,8 @@ static int refs_show(struct rest_call *c, enum lake_refs_kind kind, struct lake_
     if (code == 0)
         code = lake_refs_task_get(web_of(c)->lake, c->arena, &repo, kind, rest_text(c, "task_id"),
                                   task, err);
+    if (code == 0 && !task->done)
+        code = lake_task_add_refs(web_of(c)->services->queue, &repo, task->id, err);
     if (code < 0)
         return code;
     json_out_member_str(c->w, "id", task->id);
@@ -186,6 +192,8 @@ static int refs_show(struct rest_call *c, enum lake_refs_kind kind, struct lake_
     json_out_member_u64(c->w, "rows", task->rows);
     if (task->error.len)
         json_out_member_str(c->w, "error", task->error);
+    if (!task->done && task->last_error.len)
+        json_out_member_str(c->w, "last_error", task->last_error);
     return 0;
 }
 

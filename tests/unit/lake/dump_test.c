@@ -405,6 +405,28 @@ GC_LAB_TEST(lake_dump, a_restore_task_that_would_mix_two_dumps_ends_with_its_err
     hand_release(&h);
 }
 
+GC_LAB_TEST(lake_dump, a_task_shows_why_its_last_try_failed)
+{
+    struct lake_refs_task wanted = {.kind = LAKE_REFS_DUMP}, got;
+    struct routes *routes = lab->lake->o.routes;
+    struct hand h = hand_of(lab);
+    struct err err = {0};
+    struct str id;
+
+    CHECK_OK(lake_refs_task_start(h.lake, &h.arena, &h.repo, &wanted, &id, &err));
+    h.lake->o.routes = NULL;
+    CHECK_ERR(lake_refs_task_work(h.lake, &h.repo, id, NULL, NULL, &err), ERR_UNAVAILABLE);
+    h.lake->o.routes = routes;
+    CHECK_OK(lake_refs_task_get(h.lake, &h.arena, &h.repo, LAKE_REFS_DUMP, id, &got, &err));
+    CHECK(!got.done);
+    CHECK_STR(got.last_error, STR("the lake has no storages"));
+    CHECK_OK(lake_refs_task_work(h.lake, &h.repo, id, NULL, NULL, &err));
+    CHECK_OK(lake_refs_task_get(h.lake, &h.arena, &h.repo, LAKE_REFS_DUMP, id, &got, &err));
+    CHECK(got.done);
+    CHECK_STR(got.last_error, STR(""));
+    hand_release(&h);
+}
+
 /* --- dumps that are not sound --- */
 
 /* Nothing was written. */

@@ -547,10 +547,12 @@ static void check_import_waits(struct lake_lab *lab)
     CHECK_STR(lake_lab_head(lab, "main"), head);
     CHECK_OK(lake_import_get(lab->lake, &lab->arena, &lab->repo, id, &status, &err));
     CHECK(!status.completed);
+    CHECK(str_find(status.last_error, STR("being switched")) >= 0);
     lab->lake->o.sides = NULL;
     CHECK_OK(lake_import_work(lab->lake, &lab->repo, id, NULL, NULL, &err));
     CHECK_OK(lake_import_get(lab->lake, &lab->arena, &lab->repo, id, &status, &err));
     CHECK(status.completed);
+    CHECK_STR(status.last_error, STR(""));
     CHECK_INT(status.ingested, 1);
 }
 
