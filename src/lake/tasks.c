@@ -9,6 +9,10 @@
 #include "lake/room.h"
 
 enum {
+    /* Longest try of a task that works on a whole repository. A try of an import, a dump or a
+     * restore begins from nothing, and so does the marking of a collection. With the queue's own
+     * limit, TASK_TIMEOUT_S, work that needs longer than that would never end. */
+    TASK_TRY_S = 30 * S_PER_DAY,
     /* delay before a task runs again, because another process does the same work or too many hooks
      * run */
     TASK_AGAIN_S = 10,
@@ -22,7 +26,11 @@ enum {
 static int task_add_once(struct queue *q, const char *type, struct str id, struct str payload,
                          struct err *err)
 {
-    struct task t = {.type = str_z(type), .id = id, .payload = payload, .queue = STR(LAKE_QUEUE)};
+    struct task t = {.type = str_z(type),
+                     .id = id,
+                     .payload = payload,
+                     .queue = STR(LAKE_QUEUE),
+                     .timeout_s = TASK_TRY_S};
     int code = queue_add(q, &t, 0, err);
 
     return code == ERR_EXISTS ? 0 : code;
