@@ -61,8 +61,8 @@ struct lake_gc_report {
     uint64_t bodies_listed, bodies_dead, bodies_dead_bytes, bodies_removed;
     uint64_t nodes_listed, nodes_dead, nodes_dead_bytes, nodes_removed;
     uint64_t uploads_aborted; /* uploads in parts that no branch could receive any more */
-    /* error of the last call of lake_gc_work(); empty: none. Unless the stage is LAKE_GC_FAILED,
-     * the next call goes on with the run */
+    /* why the last call of lake_gc_work() failed or has to wait; empty: it did not. Unless the
+     * stage is LAKE_GC_FAILED, the next call goes on with the run */
     struct str error;
 };
 /* Asks for a run, and returns its report. ERR_BUSY: a run is under way. */

@@ -89,6 +89,7 @@ struct gc_run {
     bool (*ended)(void *ctx);
     void *ctx;
     struct lake_claim_watch *watch; /* when this call of lake_gc_work() has read the claim */
+    bool is_lost; /* another process has gone on with the run, so the report is that process's */
     /* set by gc_abandon(): the request of an earlier removal may still reach the storage */
     bool waits;
     /* These members are used only while the run is marking: */

@@ -123,16 +123,9 @@ int gc_run_check(const struct gc_run *g, struct err *err)
     return g->ended && g->ended(g->ctx) ? err_code(err, ERR_CANCELED) : 0;
 }
 
-int gc_run_ask_claim(struct gc_run *g, struct err *err)
+static int run_lost(struct gc_run *g, struct err *err)
 {
-    int code = lake_claim_may_remove(g->lake, g->repo, g->watch, err);
-
-    /* Without a claim the files may be those of another lake. */
-    return code == ERR_NOT_FOUND ? ERR_IN_USE : code;
-}
-
-static int run_lost(struct err *err)
-{
+    g->is_lost = true;
     return err_set(err, ERR_BUSY, "another process goes on with the collection");
 }
 
@@ -144,7 +137,30 @@ int gc_run_write(struct gc_run *g, struct lake_tx *tx, struct err *err)
     int code = lake_tx_write(g->lake, tx, &failed, err);
     if (code != ERR_PRECONDITION)
         return code;
-    return failed == check ? run_lost(err) : ERR_AGAIN;
+    return failed == check ? run_lost(g, err) : ERR_AGAIN;
+}
+
+/* Writes the report without the reason for which the run has waited (N4), because the run goes
+ * on. */
+static int run_end_wait(struct gc_run *g, struct err *err)
+{
+    struct lake_tx tx;
+
+    g->report.error = STR_EMPTY;
+    g->report.updated_ms = clock_wall_ms();
+    lake_tx_init(&tx, g->arena);
+    lake_tx_put(&tx, report_key(g->arena, g->repo), report_encode(g->arena, &g->report));
+    return gc_run_write(g, &tx, err);
+}
+
+int gc_run_ask_claim(struct gc_run *g, struct err *err)
+{
+    int code = lake_claim_may_remove(g->lake, g->repo, g->watch, err);
+
+    if (code == 0 && g->report.error.len)
+        code = run_end_wait(g, err);
+    /* Without a claim the files may be those of another lake. */
+    return code == ERR_NOT_FOUND ? ERR_IN_USE : code;
 }
 
 int gc_run_enter(struct gc_run *g, enum gc_phase phase, struct err *err)
@@ -162,7 +178,7 @@ int gc_run_enter(struct gc_run *g, enum gc_phase phase, struct err *err)
     lake_step_begin("lake.gc_mark");
     int code = lake_tx_write(g->lake, &tx, NULL, err);
     lake_step_end("lake.gc_mark");
-    return code == ERR_PRECONDITION ? run_lost(err) : code;
+    return code == ERR_PRECONDITION ? run_lost(g, err) : code;
 }
 
 /* G1: begins the run that was asked for. If this lake may not remove files of the namespace, the
@@ -223,7 +239,8 @@ static int run_remove(struct gc_run *g, struct err *err)
     return code < 0 ? code : gc_run_enter(g, GC_IDLE, err);
 }
 
-/* Writes into the report why a try failed, unless another process has gone on with the run. */
+/* Writes into the report why a try failed or has to wait, unless another process has gone on with
+ * the run. */
 static void run_note_error(struct lake *l, const struct lake_repo *r, const struct err *failed)
 {
     struct arena a = {0};
@@ -254,8 +271,8 @@ static int run_refuse(struct gc_run *g, const struct err *why, struct err *err)
 {
     int code = g->state.phase == GC_IDLE ? 0 : gc_abandon(g, err);
 
-    if (code == ERR_BUSY)
-        run_note_error(g->lake, g->repo, why);
+    if (code == ERR_BUSY && g->waits) /* the report shows the refusal, not the wait behind it */
+        return err_set(err, code, "%s", why->text);
     g->report.stage = LAKE_GC_FAILED;
     g->report.error = str_z(why->text);
     if (code == 0)
@@ -299,6 +316,12 @@ static int run_phase(struct gc_run *g, struct err *err)
     return code;
 }
 
+/* Whether the report gets the error of the phase. For ERR_IN_USE run_refuse() has written it. */
+static bool run_is_noted(const struct gc_run *g, int code)
+{
+    return code < 0 && code != ERR_END && code != ERR_CANCELED && code != ERR_IN_USE && !g->is_lost;
+}
+
 int lake_gc_work(struct lake *l, const struct lake_repo *r, bool (*ended)(void *ctx), void *ctx,
                  struct err *err)
 {
@@ -310,10 +333,9 @@ int lake_gc_work(struct lake *l, const struct lake_repo *r, bool (*ended)(void *
         struct gc_run g = {
             .lake = l, .repo = r, .arena = &a, .ended = ended, .ctx = ctx, .watch = &watch};
         code = run_phase(&g, err);
+        if (run_is_noted(&g, code))
+            run_note_error(l, r, err);
         arena_release(&a);
     }
-    if (code < 0 && code != ERR_END && code != ERR_BUSY && code != ERR_CANCELED &&
-        code != ERR_IN_USE)
-        run_note_error(l, r, err);
     return code == ERR_END ? 0 : code;
 }

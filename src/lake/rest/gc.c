@@ -43,7 +43,7 @@ static const struct rest_field gc_report_fields[] = {
     {"nodes_dead", "Files of trees that no ref leads to.", REST_INTEGER},
     {"nodes_dead_bytes", "Their size in bytes.", REST_INTEGER},
     {"nodes_removed", "Files of trees that were removed.", REST_INTEGER},
-    {"error", "Why the last try of the run failed; empty: it did not."},
+    {"error", "Why the last try of the run failed or has to wait; empty: it did not."},
     {0},
 };
 

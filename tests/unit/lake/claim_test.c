@@ -186,6 +186,61 @@ GC_PLACES_TEST(lake_claim, two_lakes_of_copied_records_remove_nothing)
     hand_release(&first);
 }
 
+/* --- the report of a run that waits (N4) --- */
+
+static void expect_report(struct hand *h, enum lake_gc_stage stage, const char *error)
+{
+    struct lake_gc_report report;
+    struct err err = {0};
+
+    CHECK_OK(lake_gc_report(h->lake, &h->arena, &h->repo, &report, &err));
+    CHECK_INT(report.stage, stage);
+    if (*error)
+        CHECK(str_find(report.error, str_z(error)) >= 0);
+    else
+        CHECK_STR(report.error, STR(""));
+}
+
+/* Stops the run when its removing has begun. */
+static bool run_removes(void *ctx)
+{
+    struct lake_gc_report report;
+    struct hand *h = ctx;
+    struct err err = {0};
+
+    CHECK_OK(lake_gc_report(h->lake, &h->arena, &h->repo, &report, &err));
+    return report.stage == LAKE_GC_REMOVING;
+}
+
+/* A file is about to be removed. */
+static void expect_no_wait(void *ctx)
+{
+    expect_report(ctx, LAKE_GC_REMOVING, "");
+}
+
+GC_PLACES_TEST(lake_claim, the_report_says_that_a_run_waits_until_it_goes_on)
+{
+    struct hand h = hand_of(lab);
+    struct err err = {0};
+
+    fill(&h);
+    h.lake->o.claim_every_ms = MS_PER_HOUR;
+    CHECK_INT(try_collect(&h), ERR_BUSY);
+    expect_report(&h, LAKE_GC_ASKED, "changed lately");
+    h.lake->o.claim_every_ms = 0;
+    CHECK_ERR(lake_gc_work(h.lake, &h.repo, run_removes, &h, &err), ERR_CANCELED);
+    expect_report(&h, LAKE_GC_REMOVING, "");
+    h.lake->o.claim_every_ms = MS_PER_HOUR; /* as after a restart, which changes the claim */
+    CHECK_ERR(lake_gc_work(h.lake, &h.repo, NULL, NULL, &err), ERR_BUSY);
+    expect_report(&h, LAKE_GC_REMOVING, "changed lately");
+    h.lake->o.claim_every_ms = 0;
+    steps_plan(STEPS_BEFORE, "lake.gc_remove", 1, expect_no_wait, &h);
+    CHECK_OK(lake_gc_work(h.lake, &h.repo, NULL, NULL, &err));
+    CHECK(steps_happened());
+    expect_report(&h, LAKE_GC_DONE, "");
+    hand_release(&h);
+}
+
 GC_PLACES_TEST(lake_claim, a_lake_that_writes_again_is_noticed_also_if_the_other_was_idle)
 {
     struct hand first = hand_of(lab);

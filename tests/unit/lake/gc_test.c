@@ -716,6 +716,8 @@ GC_PLACES_TEST(lake_gc, a_process_that_was_overtaken_stops)
     steps_plan(STEPS_BEFORE, "lake.gc_mark", 3, beside_take_over, &other);
     CHECK_ERR(lake_gc_work(h.lake, &h.repo, NULL, NULL, &err), ERR_BUSY);
     CHECK(steps_happened());
+    CHECK_OK(lake_gc_report(h.lake, &h.arena, &h.repo, &report, &err));
+    CHECK_STR(report.error, STR("")); /* it is the report of the other process's run */
     CHECK(!gc_lab_has_file(&h, STR("data/hour/dead")));
     gc_lab_read_refs(&h);
     hand_release(&other);
