@@ -282,6 +282,7 @@ static int post_add(struct action_call *c, struct err *err)
     return code;
 }
 
+/* The change is published already. If the task cannot be added, the hooks are not called (H4). */
 static void actions_post(void *ctx, struct lake *l, const struct lake_hook_call *c)
 {
     struct lake_actions *x = ctx;
