@@ -141,6 +141,12 @@ def test_merge_revert_cherry_pick_and_reset(run, raw, tmp_path):
     put(run, tmp_path, "a", "3")
     run("commit", "lake://repo/main", "--message", "three")
     assert "both sides have changed a" in run("merge", "lake://repo/dev", "lake://repo/main", status=1)
+    for take in ("a", "=source", "a=other"):
+        assert "PATH=source or PATH=dest" in run("merge", "lake://repo/dev", "lake://repo/main", "--take", take, status=USAGE)
+    assert "changed a" in run("merge", "lake://repo/dev", "lake://repo/main", "--take", "b=source", status=1)
+    run("merge", "lake://repo/dev", "lake://repo/main", "--take", "a=dest")
+    assert raw("cat", "lake://repo/main/a") == "3"
+    run("reset", "lake://repo/main", "--to", "main~1")
     done = run("merge", "lake://repo/dev", "lake://repo/main", "--strategy", "source-wins", "--message", "M", "--json")[0]
     assert run("show", "lake://repo/main", "--json")[0]["id"] == done["reference"]
     assert raw("cat", "lake://repo/main/a") == "2"

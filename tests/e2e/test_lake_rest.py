@@ -511,6 +511,25 @@ def test_a_merge_with_conflicts_changes_nothing_and_names_the_paths(lake):
     assert lake.get("a") == b"2"
 
 
+def test_a_merge_takes_a_side_for_each_path(lake):
+    for path in "abc":
+        lake.put(path, b"1")
+    lake.commit()
+    lake.branch("dev")
+    for branch, data in (("dev", b"2"), ("main", b"3")):
+        for path in "abc":
+            lake.put(path, data, branch=branch)
+        lake.commit(branch=branch)
+    merge = R + "/refs/dev/merge/main"
+    lake.fails("POST", merge, 400, "a choice must be", body={"choices": {"a": ""}})
+    lake.fails("POST", merge, 400, "path", body={"choices": {"": "dest-wins"}})
+    lake.fails("POST", merge, 400, "choices must be", body={"choices": {"a": 1}})
+    some = {"a": "source-wins", "b": "dest-wins", "not there": "dest-wins"}
+    assert lake.send("POST", merge, {"choices": some}).json["conflicts"] == ["c"]
+    lake.call("POST", merge, {"choices": some, "strategy": "dest-wins"})
+    assert [lake.get(path) for path in "abc"] == [b"2", b"3", b"3"]
+
+
 def test_an_emptied_branch_can_be_merged_into_the_first_commit(lake):
     lake.branch("dev")
     lake.put("a", branch="dev")

@@ -9,6 +9,9 @@ static const struct flag merge_flags[] = {
     {"strategy", FLAG_CHOICE, "SIDE", strategies,
      "The side that wins where both have changed a path: source-wins or dest-wins; default: such a "
      "merge is refused."},
+    {"take", FLAG_TEXT, "PATH=SIDE", NULL,
+     "The side that wins at one path: source or dest; may be given several times. It goes before "
+     "--strategy."},
     {"squash", FLAG_SWITCH, NULL, NULL, "The commit has one parent."},
     {"allow-empty", FLAG_SWITCH, NULL, NULL, "Commit also when nothing has changed."},
     CLIENT_FLAGS,
@@ -57,7 +60,8 @@ static int merge_refused(struct api_client *r, const struct client_response *res
     int code = api_client_error(r, response, err);
     if (paths.len)
         code = err_set(err, ERR_PEER,
-                       "conflict found: both sides have changed %s; --strategy chooses a side",
+                       "conflict found: both sides have changed %s; --take chooses a side for one "
+                       "path, --strategy for all",
                        paths.p);
     buf_release(&paths);
     json_decref(answer);
@@ -82,6 +86,27 @@ static int lake_merge_send(struct api_client *r, const char *path, struct lake_c
     return code;
 }
 
+/* Writes the choices of all flags --take PATH=SIDE. A path may contain '=', so the last one counts.
+ */
+static int merge_write_choices(struct json_out *w, const struct invocation *inv, struct err *err)
+{
+    json_out_key(w, "choices");
+    json_out_open(w, '{');
+    for (size_t i = 0; i < inv->flags.len; i++) {
+        const char *text = inv->flags.items[i].value, *sign = text ? strrchr(text, '=') : NULL;
+        if (strcmp(inv->flags.items[i].flag->name, "take") != 0)
+            continue;
+        bool is_source = sign && strcmp(sign, "=source") == 0;
+        if (!sign || sign == text || (!is_source && strcmp(sign, "=dest") != 0))
+            return err_set(err, ERR_INVALID, "--take takes PATH=source or PATH=dest, not '%s'",
+                           text);
+        json_out_key_str(w, str_n(text, (size_t)(sign - text)));
+        json_out_str(w, is_source ? STR("source-wins") : STR("dest-wins"));
+    }
+    json_out_close(w, '}');
+    return 0;
+}
+
 static int lake_merge_run(struct api_client *r, const struct invocation *inv, struct output *table,
                           struct err *err)
 {
@@ -102,6 +127,8 @@ static int lake_merge_run(struct api_client *r, const struct invocation *inv, st
     lake_cli_switch(&body.w, inv, "squash", "squash_merge");
     lake_cli_switch(&body.w, inv, "allow-empty", "allow_empty");
     code = lake_cli_metadata(&body.w, inv, "metadata", err);
+    if (code == 0)
+        code = merge_write_choices(&body.w, inv, err);
     buf_append_z(&path, lake_cli_path(r, &source, "{repo}/refs/{ref}/merge/"));
     url_encode(&path, dest.ref, false);
     if (code == 0)
@@ -221,9 +248,12 @@ const struct command lake_merge_commands[] = {
      .summary = "Merge a ref into a branch",
      .help = "Merges what SOURCE has changed since its common ancestor with BRANCH into BRANCH. "
              "When both have changed a path differently, nothing is changed and the command names "
-             "the paths, unless --strategy says which side wins.",
-     .examples = "weir lake merge lake://weather/fix lake://weather/main\n"
-                 "weir lake merge lake://weather/fix lake://weather/main --strategy source-wins",
+             "the paths, unless --take or --strategy says which side wins.",
+     .examples =
+         "weir lake merge lake://weather/fix lake://weather/main\n"
+         "weir lake merge lake://weather/fix lake://weather/main --take a.csv=source --take "
+         "b.csv=dest\n"
+         "weir lake merge lake://weather/fix lake://weather/main --strategy source-wins",
      .call = &merge_call},
     {.name = "lake revert",
      .arguments = "BRANCH COMMIT",

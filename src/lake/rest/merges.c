@@ -1,5 +1,8 @@
 /* Calls that merge other commits into a branch: merge, revert, cherry-pick. */
+#include "lake/names.h"
 #include "lake/rest/web.h"
+
+#include <stdlib.h>
 
 static rest_fn merge_into, merge_base_show, branch_revert, branch_cherry_pick;
 
@@ -29,6 +32,11 @@ static const struct rest_row merge_rows[] = {
          {"metadata", "Metadata of the commit.", REST_MAP},
          {"strategy", "The side that wins a conflict; default: conflicts are refused.",
           .choices = REST_CHOICES("", "dest-wins", "source-wins")},
+         {"choices",
+          "For single paths the side that wins a conflict, \"dest-wins\" or \"source-wins\"; not "
+          "in "
+          "lakeFS.",
+          REST_MAP},
          {"force", "Also in a read-only repository, and without changes.", REST_BOOLEAN},
          {"allow_empty", "Commit also when nothing has changed.", REST_BOOLEAN},
          {"squash_merge", "The commit has one parent.", REST_BOOLEAN}),
@@ -72,6 +80,48 @@ static enum tree_strategy merge_strategy(struct str name)
                                               : TREE_NO_STRATEGY;
 }
 
+static int merge_choice_order(const void *a, const void *b)
+{
+    const struct str_pair *x = a, *y = b;
+
+    return str_cmp(x->key, y->key);
+}
+
+/* Reads the choices for single paths into *out, sorted by path. */
+static int merge_read_choices(struct rest_call *c, struct str_pairs *out, struct err *err)
+{
+    const json_t *map = rest_json(c, "choices");
+    const char *path;
+    json_t *side;
+
+    out->pairs = arena_array(c->arena, json_object_size(map) + 1, sizeof(*out->pairs));
+    if (!out->pairs)
+        return err_code(err, ERR_NO_MEMORY);
+    json_object_foreach((json_t *)(uintptr_t)map, path, side)
+    {
+        struct str_pair choice = {str_z(path), str_z(json_string_value(side))};
+        int code = lake_check_path(choice.key, err);
+        if (code < 0)
+            return code;
+        if (merge_strategy(choice.value) == TREE_NO_STRATEGY)
+            return err_set(err, ERR_INVALID, "a choice must be \"dest-wins\" or \"source-wins\"");
+        out->pairs[out->count++] = choice;
+    }
+    qsort(out->pairs, out->count, sizeof(*out->pairs), merge_choice_order);
+    return 0;
+}
+
+/* Returns the caller's choice for a path that both sides have changed. */
+static enum tree_strategy merge_choose(void *ctx, struct str path)
+{
+    const struct str_pairs *choices = ctx;
+    struct str_pair wanted = {.key = path};
+    const struct str_pair *found = bsearch(&wanted, choices->pairs, choices->count,
+                                           sizeof(*choices->pairs), merge_choice_order);
+
+    return found ? merge_strategy(found->value) : TREE_NO_STRATEGY;
+}
+
 int web_merge_refuse(struct rest_call *c, const struct lake_conflicts *conflicts,
                      const struct err *err)
 {
@@ -89,10 +139,13 @@ int web_merge_refuse(struct rest_call *c, const struct lake_conflicts *conflicts
 static int merge_into(struct rest_call *c, struct err *err)
 {
     struct str source = rest_text(c, "sourceRef"), dest = rest_text(c, "destinationBranch");
+    struct str_pairs choices = {0};
     struct lake_merge_options o = {
         .message = rest_text(c, "message"),
         .committer = web_user(c)->name,
         .strategy = merge_strategy(rest_text(c, "strategy")),
+        .choose = merge_choose,
+        .ctx = &choices,
         .squash = rest_bool(c, "squash_merge"),
         .allow_empty = rest_bool(c, "allow_empty"),
         .force = rest_bool(c, "force"),
@@ -106,6 +159,8 @@ static int merge_into(struct rest_call *c, struct err *err)
         code = web_need_take(c, &repo, source, dest, err);
     if (code == 0)
         code = web_pairs(c, rest_json(c, "metadata"), &o.metadata, err);
+    if (code == 0)
+        code = merge_read_choices(c, &choices, err);
     if (code < 0)
         return code;
     code = lake_merge(web_of(c)->lake, c->arena, &repo, source, dest, &o, &commit, &conflicts, err);
