@@ -22,6 +22,7 @@ static int address_check_right(const struct object_place *p, const struct lake_e
                            : address_gone(e, "may not be read by the owner of the repository", err);
 }
 
+/* P6 and P7 of docs/security.md are kept here. */
 int lake_address_check(const struct object_place *p, const struct lake_entry *e,
                        const struct object_info *info, struct err *err)
 {

@@ -82,9 +82,9 @@ static int merge_pairs(struct merge *m, bool *done, struct err *err)
     *done = true;
     if (merge_same_node(s, d))
         return merge_take_both(m, err);
-    if (merge_same_node(b, s)) /* later steps take the items of dest */
+    if (merge_same_node(b, s)) /* M2: later steps take the items of dest */
         return merge_next_two(m, MERGE_BASE, MERGE_SOURCE, err);
-    if (merge_same_node(b, d))
+    if (merge_same_node(b, d)) /* M3: later steps take the items of source */
         return merge_next_two(m, MERGE_BASE, MERGE_DEST, err);
     *done = false;
     return 0;

@@ -105,6 +105,8 @@ static bool web_bucket_may(struct rest_call *c, const struct web_bucket *b, enum
 
 /* --- repositories --- */
 
+/* Returns the key to which the rules are applied. The ref in it is written as the call writes it,
+ * not resolved (docs/security.md, P1). */
 static struct str web_key(struct rest_call *c, struct web_ask ask)
 {
     return ask.ref.len
@@ -175,7 +177,7 @@ int web_object(struct rest_call *c, const struct lake_repo *r, struct str ref, s
     int found = lake_stat(web_of(c)->lake, c->arena, r, ref, path, out, &why), code = 0;
     struct web_ask ask = {.action = S3_ACTION_GET_OBJECT, .ref = ref, .path = path};
 
-    if (found == 0)
+    if (found == 0) /* the tags of the very object whose bytes are read (P4) */
         ask.tags = out->entry.tags;
     /* If the look-up of the object has failed, its tags are unknown, and so the right to read it is
      * unknown, too. */
@@ -209,7 +211,8 @@ static bool web_below_may(const struct web_below *b)
            !access_denied_beyond(&b->r, b->begin, STR_EMPTY);
 }
 
-/* Checks that the caller may do the action on every key below a prefix. */
+/* Checks that the caller may do the action on every key below a prefix, for certain
+ * (docs/security.md, P3). */
 static int web_need_all_below(struct rest_call *c, const struct lake_repo *r, enum s3_action action,
                               struct str begin, struct err *err)
 {

@@ -54,7 +54,8 @@ static const struct rest_row commit_rows[] = {
 const struct rest_table web_commit_rows = WEB_ROWS(commit_rows);
 
 /* Checks that the caller may commit a tree by its id. This may be any tree of the repository, so
- * the caller must be allowed to read the whole repository and to write to the whole branch. */
+ * the caller must be allowed to read the whole repository and to write to the whole branch
+ * (docs/security.md, P3). */
 static int commit_need_tree(struct rest_call *c, const struct lake_repo *repo, struct str branch,
                             struct err *err)
 {
@@ -65,6 +66,8 @@ static int commit_need_tree(struct rest_call *c, const struct lake_repo *repo, s
                      : code;
 }
 
+/* A commit changes no object that the branch shows, so the right on the branch itself is enough
+ * (docs/security.md, P5). */
 static int commit_make(struct rest_call *c, struct err *err)
 {
     struct str branch = rest_text(c, "branch");

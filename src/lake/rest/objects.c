@@ -232,8 +232,8 @@ static int object_stat(struct rest_call *c, struct err *err)
 }
 
 /* Writes the objects of a page. Anybody who has a presigned URL can read the object. So only
- * objects that the caller may read get such a URL; the others are shown with their plain
- * address. */
+ * objects that the caller may read get such a URL; the others are shown with their plain address
+ * (docs/security.md, P4). */
 static int object_write_page(struct rest_call *c, const struct lake_repo *repo,
                              const struct lake_objects *found, struct err *err)
 {
