@@ -158,22 +158,25 @@ int lake_tx_keep_commit(struct lake_tx *tx, struct lake *l, const struct lake_re
 }
 
 /* An expired commit cannot become live again during a run, because the run may already have listed
- * the commit's bodies as dead. */
+ * the commit's bodies as dead. While no run is under way, the only mark that the commit may have
+ * says that it has expired. It is removed without being read, because reading would cost every
+ * commit a round trip. The write checks the state, so no run begins before it is made. */
 int lake_tx_keep_new(struct lake_tx *tx, struct lake *l, const struct lake_repo *r,
                      const struct lake_keep *keep, struct str id, struct err *err)
 {
     struct kv_value mark;
-    int code = keep_load_mark(l, tx->arena, r, id, &mark, err);
-    bool is_expired = code == 0 && str_eq(mark.bytes, GC_EXPIRED);
 
-    if (is_expired && !keep->is_idle)
+    if (keep->is_idle) {
+        lake_tx_remove(tx, keep_commit_key(tx->arena, r, id), KV_ALWAYS, STR_EMPTY);
+        return 0;
+    }
+    int code = keep_load_mark(l, tx->arena, r, id, &mark, err);
+    if (code == 0 && str_eq(mark.bytes, GC_EXPIRED))
         return err_set(err, ERR_BUSY,
                        "a collection is under way, and commit " STR_FMT
                        " has expired; try again later",
                        STR_ARG(id));
-    if (is_expired)
-        lake_tx_remove(tx, keep_commit_key(tx->arena, r, id), KV_SAME, mark.stamp);
-    else if (code == 0)
+    if (code == 0)
         tx_mark_kept(tx, r, keep, id, &mark);
     return code;
 }

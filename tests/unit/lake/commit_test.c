@@ -195,6 +195,49 @@ LAKE_LAB_TEST(lake_commit, choosing_all_paths_leaves_nothing_staged)
     hand_release(&h);
 }
 
+/* What a commit reads, as the spy sees it. */
+struct commit_reads {
+    bool has_built;  /* the rows of the sealed token were scanned */
+    bool has_looked; /* the branch was read again behind the build */
+    bool reads_more; /* something else was read behind that */
+};
+
+static void commit_reads_more(void *ctx)
+{
+    ((struct commit_reads *)ctx)->reads_more = true;
+}
+
+static void commit_looks(void *ctx)
+{
+    ((struct commit_reads *)ctx)->has_looked = true;
+    kv_spy_plan(KV_SPY_GET, 1, commit_reads_more, ctx);
+}
+
+static void commit_builds(void *ctx)
+{
+    ((struct commit_reads *)ctx)->has_built = true;
+    kv_spy_plan(KV_SPY_GET, 1, commit_looks, ctx);
+}
+
+/* Each read would be a round trip of every commit. */
+LAKE_LAB_TEST(lake_commit, nothing_is_read_between_the_last_look_at_the_branch_and_the_publish)
+{
+    struct hand h = hand_of(lab);
+    struct commit_reads reads = {0};
+
+    hand_put(&h, "main", "a", "a");
+    hand_commit(&h, "main", "first");
+    hand_put(&h, "main", "a", "b");
+    kv_spy_begin(h.lake);
+    kv_spy_plan(KV_SPY_SCAN, 2, commit_builds, &reads); /* the first scan is that of the seal */
+    hand_commit(&h, "main", "second");
+    CHECK(!kv_spy_happened());
+    kv_spy_end(h.lake);
+    CHECK(reads.has_built && reads.has_looked && !reads.reads_more);
+    CHECK_STR(hand_history(&h, "main"), STR("second|first|Repository created"));
+    hand_release(&h);
+}
+
 /* --- the cleaner: Drop, DropAsync, and what it must leave alone --- */
 
 static bool is_clean(struct hand *h)
