@@ -27,6 +27,8 @@ enum {
     /* number of commits that paused logs hold together, about 50 bytes each */
     LAKE_PAUSED_COMMITS = 200000,
     LAKE_COMMITS_BYTES = 16 << 20, /* memory of the cache of commits */
+    /* most bytes of the nodes in memory when merge bases are merged (base_tree.c) */
+    LAKE_BASE_BYTES = 256 << 20,
 };
 
 struct lake {
@@ -48,6 +50,7 @@ struct lake {
     uint64_t claim_ask_ms;
     uint64_t node_wait_ms;   /* how long a commit waits for a node to be removed. Tests set it */
     uint64_t draft_renew_ms; /* LAKE_DRAFT_RENEW_MS. Tests set it */
+    size_t base_bytes_max;   /* LAKE_BASE_BYTES. Tests set it */
     struct compactions *compactions; /* compact.c: branches that the cleaner's thread compacts */
     void (*repo_changed)(void *ctx, struct str id); /* set by lake_watch_repos() */
     void *repo_changed_ctx;
