@@ -9,9 +9,8 @@
 #include <stdlib.h>
 
 enum {
-    BASE_NODES_MAX = 256 << 20, /* most bytes of all nodes in memory */
-    BASE_PATHS_MAX = 64 << 20,  /* most bytes of the paths on which two bases conflict */
-    BASE_MERGES_MAX = 64,       /* most merges of bases for one base tree */
+    BASE_PATHS_MAX = 64 << 20, /* most bytes of the paths on which two bases conflict */
+    BASE_MERGES_MAX = 64,      /* most merges of bases for one base tree */
 };
 
 /* The identity of a path on which two bases conflict. No object has this identity, so the merge
@@ -31,7 +30,7 @@ struct base_nodes {
     struct node_place real;
     bool builds; /* nodes written now are part of a base tree */
     struct map nodes;
-    size_t bytes;
+    size_t bytes, bytes_max; /* of all nodes in memory */
 };
 
 static int base_node_read(void *ctx, struct str id, struct buf *out, struct err *err)
@@ -53,7 +52,7 @@ static int base_node_write(void *ctx, struct str id, struct str bytes, struct er
         return b->real.write(b->real.ctx, id, bytes, err);
     if (map_get(&b->nodes, id))
         return 0;
-    if (id.len != LAKE_ID_LEN || b->bytes + bytes.len > BASE_NODES_MAX)
+    if (id.len != LAKE_ID_LEN || b->bytes + bytes.len > b->bytes_max)
         return err_set(err, ERR_TOO_LARGE, "the merge bases differ too much");
     struct base_node *n = xzalloc(sizeof(*n) + bytes.len);
     memcpy(n->id, id.p, LAKE_ID_LEN);
@@ -147,8 +146,11 @@ static int base_join(struct base_work *w, const struct merge_bases *bases, struc
 {
     struct merge_bases lower;
     struct str source, base;
+    int code = bases->has_more ? err_set(err, ERR_TOO_LARGE, "there are too many merge bases") : 0;
+
     /* NOLINTBEGIN(misc-no-recursion): bounded by BASE_MERGES_MAX */
-    int code = lake_commit_tree(w->lake, w->arena, w->repo, bases->ids[0], root, err);
+    if (code == 0)
+        code = lake_commit_tree(w->lake, w->arena, w->repo, bases->ids[0], root, err);
 
     for (size_t i = 1; i < bases->count && code == 0; i++) {
         if (w->merges++ == BASE_MERGES_MAX)
@@ -169,13 +171,14 @@ static int base_join(struct base_work *w, const struct merge_bases *bases, struc
     return code;
 }
 
-/* Makes the tree of several bases. If the merged tree needs too much memory, the tree of the first
- * merge base is used alone, as in lakeFS. */
+/* Makes the tree of several bases. If there are too many bases, or the merged tree needs too much
+ * memory, the tree of the first merge base is used alone, as in lakeFS. */
 static int base_tree_join(struct base_tree *b, struct base_work *w, const struct merge_bases *bases,
                           struct err *err)
 {
     struct base_nodes *nodes = xzalloc(sizeof(*nodes));
 
+    nodes->bytes_max = w->lake->base_bytes_max;
     nodes->real = b->store.place;
     map_init(&nodes->nodes);
     b->nodes = nodes;

@@ -193,6 +193,15 @@ int lake_body_copy(struct lake *l, struct arena *a, const struct lake_repo *r,
 
 /* --- reading --- */
 
+/* Translates the code of a storage: an entry whose object is absent has lost its bytes. */
+static int body_result(const struct lake_entry *entry, int code, struct err *err)
+{
+    return code == ERR_NOT_FOUND || code == ERR_NO_BUCKET
+               ? err_set(err, ERR_GONE, "the bytes at " STR_FMT " are gone",
+                         STR_ARG(str_head(entry->address, 255)))
+               : code;
+}
+
 /* Opens the object that the entry names. */
 static int body_open_entry(struct lake *l, struct arena *a, const struct lake_repo *r,
                            const struct lake_entry *entry, const struct object_range *range,
@@ -209,10 +218,7 @@ static int body_open_entry(struct lake *l, struct arena *a, const struct lake_re
             code = object_place_unlock(&p, out, err);
         code = object_place_end(&p, code, err);
     }
-    if (code == ERR_NOT_FOUND || code == ERR_NO_BUCKET)
-        return err_set(err, ERR_GONE, "the bytes at " STR_FMT " are gone",
-                       STR_ARG(str_head(entry->address, 255)));
-    return code;
+    return body_result(entry, code, err);
 }
 
 /* If `code` is 0, gives the opened body to the caller of lake_body_get(), with the members of `got`
@@ -253,6 +259,23 @@ int lake_body_get_now(struct lake *l, struct arena *a, const struct lake_repo *r
     if (code == 0 && got.info.part_count && !entry->part_count)
         code = ERR_AGAIN;
     return body_give(got, code, out);
+}
+
+int lake_body_etag(struct lake *l, struct arena *a, const struct lake_repo *r,
+                   const struct lake_entry *entry, struct str *out, struct err *err)
+{
+    struct get_result head = {0};
+    struct object_place p;
+    int code = lake_address_open(&p, l, a, r, entry, PLACE_READ, err);
+
+    if (code == 0) {
+        code = p.bucket->ops->head(p.bucket, a, p.key, STR_EMPTY, NULL, &head, err);
+        if (code == 0)
+            code = lake_address_check(&p, entry, &head.info, err);
+        code = object_place_end(&p, code, err);
+    }
+    *out = head.info.etag;
+    return body_result(entry, code, err);
 }
 
 /* --- removing --- */

@@ -45,6 +45,11 @@ int lake_body_get_now(struct lake *l, struct arena *a, const struct lake_repo *r
                       const struct lake_entry *entry, const struct object_range *range,
                       struct get_result *out, struct err *err) MUST_CHECK;
 
+/* Finds the object that an entry with a full address names, makes the checks of each read
+ * (lake/address.h), and gives the ETag that the object has now. */
+int lake_body_etag(struct lake *l, struct arena *a, const struct lake_repo *r,
+                   const struct lake_entry *entry, struct str *out, struct err *err) MUST_CHECK;
+
 /* Removes the body of an entry that was not staged. A failure is only logged, because the collector
  * removes the body later. */
 void lake_body_remove(struct lake *l, struct arena *a, const struct lake_repo *r,

@@ -12,7 +12,8 @@
  * on the cleanup list with a mark, so that the cleaner removes its rows after a crash. The write
  * that puts the token on the branch removes the marked row from the list. A cleaner that abandons
  * the draft changes the marked row first. Only one of these two writes can succeed, so no token of
- * a branch is ever dropped. */
+ * a branch is ever dropped. Each write of rows checks the marked row, too, so no row gets into a
+ * token that was dropped. */
 struct lake_draft {
     struct str token;    /* empty: there is no draft */
     struct kv_value row; /* the row of the token on the cleanup list */
@@ -25,7 +26,8 @@ struct lake_draft {
 typedef int draft_row_fn(void *ctx, struct arena *a, struct layers_row *row, bool *keep,
                          struct err *err);
 
-/* Makes a draft from the rows of the walk. The token is empty when no row was kept. */
+/* Makes a draft from the rows of the walk. The token is empty when no row was kept. ERR_AGAIN: the
+ * cleaner has abandoned the draft, because it was not renewed for an hour. */
 int draft_make(struct lake_draft *out, struct lake *l, struct arena *a, const struct lake_repo *r,
                struct str branch, struct layers *walk, draft_row_fn *fn, void *ctx,
                struct err *err) MUST_CHECK;

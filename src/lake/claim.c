@@ -65,7 +65,17 @@ int claim_see(struct claim *c, struct str key, struct claim_seen *out, struct er
 
 /* --- the words of a claim --- */
 
-/* Takes the next line if it begins with `word`; *out is the rest of the line. */
+/* Whether the text is not empty, and all its bytes are visible ASCII, as in names and ids of weir.
+ */
+static bool claim_is_name(struct str text)
+{
+    for (size_t i = 0; i < text.len; i++)
+        if (text.p[i] <= ' ' || text.p[i] > '~')
+            return false;
+    return text.len > 0;
+}
+
+/* Takes the next line if it begins with `word` and ends with a name; *out is the name. */
 static bool claim_line(struct str *text, struct str word, struct str *out)
 {
     struct str line, rest;
@@ -74,7 +84,7 @@ static bool claim_line(struct str *text, struct str word, struct str *out)
         return false;
     *out = str_skip(line, word.len);
     *text = rest;
-    return out->len > 0;
+    return claim_is_name(*out);
 }
 
 bool claim_parse(struct str text, struct claim_words *out)

@@ -16,18 +16,23 @@ enum {
 /* Fields of a row. */
 enum { ROW_SINCE = 1, ROW_PASSES = 2, ROW_IS_DRAFT = 3 };
 
-struct cleanup_row {
-    int64_t since_ms;
-    uint64_t passes;
-    bool is_draft;
-};
-
 static const struct proto_field cleanup_fields[] = {
     PROTO_FIELD(ROW_SINCE, PROTO_TIME, struct cleanup_row, since_ms),
     PROTO_FIELD(ROW_PASSES, PROTO_U64, struct cleanup_row, passes),
     PROTO_FIELD(ROW_IS_DRAFT, PROTO_BOOL, struct cleanup_row, is_draft),
     {0},
 };
+
+void cleanup_row_write(struct buf *out, const struct cleanup_row *row)
+{
+    proto_write(out, cleanup_fields, row);
+}
+
+int cleanup_row_read(struct cleanup_row *out, struct str record, struct err *err)
+{
+    *out = (struct cleanup_row){0};
+    return proto_read(out, cleanup_fields, NULL, record, err);
+}
 
 struct str cleanup_row_new(struct arena *a, enum cleanup_state state)
 {
@@ -36,7 +41,7 @@ struct str cleanup_row_new(struct arena *a, enum cleanup_state state)
                               .is_draft = state == CLEANUP_DRAFT};
     struct buf record = {0};
 
-    proto_write(&record, cleanup_fields, &row);
+    cleanup_row_write(&record, &row);
     struct str value = arena_str(a, buf_str(&record));
     buf_release(&record);
     return value;
@@ -111,8 +116,8 @@ static int token_clean(struct clean_pass *p, struct arena *a, struct str token, 
                        struct err *err)
 {
     struct lake *l = p->lake;
-    struct cleanup_row row = {0};
-    int code = proto_read(&row, cleanup_fields, a, value, err);
+    struct cleanup_row row;
+    int code = cleanup_row_read(&row, value, err);
     int64_t age_ms = clock_wall_ms() - row.since_ms;
 
     if (code == ERR_PARSE) {

@@ -12,6 +12,16 @@ enum cleanup_state {
     CLEANUP_DROPPED, /* the token was dropped once, and is to be dropped again (C6) */
     CLEANUP_DRAFT,   /* the token is being filled; it is dropped if it is never finished */
 };
+/* A row of the list. */
+struct cleanup_row {
+    int64_t since_ms;
+    uint64_t passes;
+    bool is_draft;
+};
+void cleanup_row_write(struct buf *out, const struct cleanup_row *row);
+/* ERR_PARSE: the row is damaged. */
+int cleanup_row_read(struct cleanup_row *out, struct str record, struct err *err) MUST_CHECK;
+
 /* Makes the value of a row in that state, with the present time; in the arena. */
 struct str cleanup_row_new(struct arena *a, enum cleanup_state state);
 /* Changes the state in the row of a token, if the row is still the one with the stamp `stamp`. */

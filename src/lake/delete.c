@@ -5,14 +5,6 @@
 
 #include "base/clock.h"
 
-/* A row of the to-delete list. */
-struct deleted_row {
-    struct str id, space, owner;
-    int64_t since_ms;
-    bool purge;
-    int64_t purged_ms; /* when the files were removed for the first time; 0: not yet */
-};
-
 static const struct proto_field deleted_fields[] = {
     PROTO_FIELD(1, PROTO_STR, struct deleted_row, id),
     PROTO_FIELD(2, PROTO_TIME, struct deleted_row, since_ms),
@@ -22,6 +14,19 @@ static const struct proto_field deleted_fields[] = {
     PROTO_FIELD(6, PROTO_TIME, struct deleted_row, purged_ms),
     {0},
 };
+
+void deleted_row_write(struct buf *out, const struct deleted_row *row)
+{
+    proto_write(out, deleted_fields, row);
+}
+
+int deleted_row_read(struct deleted_row *out, struct str record, struct err *err)
+{
+    *out = (struct deleted_row){0};
+    return proto_read(out, deleted_fields, NULL, record, NULL) < 0
+               ? err_set(err, ERR_CORRUPT, "a row of the to-delete list is damaged")
+               : 0;
+}
 
 /* The removal of one repository. */
 struct deletion {
@@ -190,7 +195,7 @@ static int deletion_purge_again(struct deletion *d, struct err *err)
     struct lake_tx tx;
 
     next.purged_ms = clock_wall_ms();
-    proto_write(&record, deleted_fields, &next);
+    deleted_row_write(&record, &next);
     lake_tx_init(&tx, d->arena);
     tx.frees = true;
     lake_tx_put_if(&tx, lake_key_to_delete(d->arena, d->repo.partition), buf_str(&record), KV_SAME,
@@ -275,12 +280,12 @@ static int deletion_run(struct deletion *d, struct err *err)
 static int deletion_init(struct deletion *d, struct str partition, struct str record,
                          struct err *err)
 {
-    int code = proto_read(&d->row, deleted_fields, NULL, record, err);
+    int code = deleted_row_read(&d->row, record, err);
 
     d->record = record;
     d->repo = (struct lake_repo){
         .id = d->row.id, .space = d->row.space, .owner = d->row.owner, .partition = partition};
-    return code < 0 ? err_set(err, ERR_CORRUPT, "a row of the to-delete list is damaged") : 0;
+    return code;
 }
 
 static int deletion_of_row(const struct deletion *work, struct str partition, struct str record,
@@ -309,9 +314,9 @@ int lake_delete_is_due(struct lake *l, bool *out, struct err *err)
 
     *out = false;
     while (code == 0 && !*out && (code = kv_scan_next(scan, &key, &value, err)) == 0) {
-        struct deleted_row row = {0};
+        struct deleted_row row;
         /* A damaged row counts as due; lake_delete_work() reports what is wrong with it. */
-        *out = proto_read(&row, deleted_fields, NULL, value, NULL) < 0 || deletion_is_due(l, &row);
+        *out = deleted_row_read(&row, value, NULL) < 0 || deletion_is_due(l, &row);
     }
     kv_scan_free(scan);
     return code == ERR_END ? 0 : code;

@@ -19,6 +19,17 @@
 
 #include "lake/lake.h"
 
+/* A row of the to-delete list, `to-delete/<partition>`. */
+struct deleted_row {
+    struct str id, space, owner; /* of the repository */
+    int64_t since_ms;
+    bool purge;
+    int64_t purged_ms; /* when the files were removed for the first time; 0: not yet */
+};
+void deleted_row_write(struct buf *out, const struct deleted_row *row);
+/* Reads a row; the strings point into `record`. */
+int deleted_row_read(struct deleted_row *out, struct str record, struct err *err) MUST_CHECK;
+
 /* Removes the remains of every repository on the list. If the removal of one repository fails, the
  * failure is logged, the repository stays on the list, and the work goes on with the next. `ended`
  * is called between the steps, and returns whether the work is to stop; NULL: the work never stops

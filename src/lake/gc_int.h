@@ -28,6 +28,9 @@ struct gc_state {
     struct str stamp; /* the row as it was read, for conditions of writes; not in the record */
 };
 
+struct str gc_state_write(struct arena *a, const struct gc_state *s);
+/* ERR_CORRUPT: the row is damaged. */
+int gc_state_read(struct gc_state *out, const struct kv_value *row, struct err *err) MUST_CHECK;
 /* Returns the encoded state of a new repository. */
 struct str gc_state_new(struct arena *a, enum gc_phase phase);
 struct kv_name gc_key_state(struct arena *a, struct str partition);
@@ -46,6 +49,25 @@ void gc_state_change(struct lake_tx *tx, const struct lake_repo *r, struct gc_st
 #define GC_DEAD     "gc/dead"    /* row gc/dead/<run>/<key>: struct gc_dead */
 #define GC_KEPT     STR("kept")
 #define GC_EXPIRED  STR("expired")
+
+/* --- other rows --- */
+
+/* The row gc/report (gc_run.c). The reader gives ERR_CORRUPT if the row is damaged. */
+struct str gc_report_write(struct arena *a, const struct lake_gc_report *report);
+int gc_report_read(struct lake_gc_report *out, struct str record, struct err *err) MUST_CHECK;
+
+/* The row `gc-round` of a lake (gc_round.c). A *turn* is the part of a round in which one
+ * repository is collected. */
+struct gc_round {
+    int64_t started_ms;
+    int64_t ended_ms; /* 0: the round is under way */
+    struct str turn;  /* the repository whose turn it is; empty: the round has had no turn yet */
+    int64_t asked_ms; /* when its turn began */
+    bool is_new;      /* there is no row yet; not in the record */
+    struct str stamp; /* the row as it was read, for conditions of writes; not in the record */
+};
+void gc_round_write(struct buf *out, const struct gc_round *round);
+int gc_round_read(struct gc_round *out, const struct kv_value *row, struct err *err) MUST_CHECK;
 
 /* --- a set of ids (gc_ids.c) --- */
 

@@ -1,9 +1,9 @@
 /* Rounds: collections that start by themselves, one repository after the other
  * (docs/lake-keeping.md, "Rounds").
  *
- * A *turn* is the part of a round in which one repository is collected. The row `gc-round` names
- * the repository whose turn it is. Every change of the row is made on the condition that the row is
- * as it was read. So if two processes want to take the same step, one of them wins. */
+ * The row `gc-round` names the repository whose turn it is. Every change of the row is made on the
+ * condition that the row is as it was read. So if two processes want to take the same step, one of
+ * them wins. */
 #include "lake/gc_int.h"
 
 #include "base/clock.h"
@@ -12,15 +12,6 @@ enum {
     ROUND_LOOK_MS = MS_PER_S, /* time between two checks whether a run has ended */
     ROUND_PATIENCE_MS = 6 * MS_PER_HOUR,
     ROUND_PAGE = 100,
-};
-
-struct gc_round {
-    int64_t started_ms;
-    int64_t ended_ms; /* 0: the round is under way */
-    struct str turn;  /* the repository whose turn it is; empty: the round has had no turn yet */
-    int64_t asked_ms; /* when its turn began */
-    bool is_new;      /* there is no row yet; not in the record */
-    struct str stamp; /* the row as it was read, for conditions of writes; not in the record */
 };
 
 static const struct proto_field round_fields[] = {
@@ -38,6 +29,19 @@ static struct kv_name round_key(void)
     return (struct kv_name){LAKE_PARTITION, STR("gc-round")};
 }
 
+void gc_round_write(struct buf *out, const struct gc_round *round)
+{
+    proto_write(out, round_fields, round);
+}
+
+int gc_round_read(struct gc_round *out, const struct kv_value *row, struct err *err)
+{
+    *out = (struct gc_round){.stamp = row->stamp};
+    return proto_read(out, round_fields, NULL, row->bytes, NULL) < 0
+               ? err_set(err, ERR_CORRUPT, "the record of the round of collections is damaged")
+               : 0;
+}
+
 /* Reads the row. A lake without the row counts as one whose last round ended long ago. */
 static int round_load(struct lake *l, struct arena *a, struct gc_round *out, struct err *err)
 {
@@ -47,10 +51,7 @@ static int round_load(struct lake *l, struct arena *a, struct gc_round *out, str
     *out = (struct gc_round){.is_new = code == ERR_NOT_FOUND, .ended_ms = 1};
     if (code < 0)
         return code == ERR_NOT_FOUND ? 0 : code;
-    *out = (struct gc_round){.stamp = row.stamp};
-    return proto_read(out, round_fields, NULL, row.bytes, NULL) < 0
-               ? err_set(err, ERR_CORRUPT, "the record of the round of collections is damaged")
-               : 0;
+    return gc_round_read(out, &row, err);
 }
 
 /* Writes the row. ERR_AGAIN: another process has changed the row since it was read, and nothing was
@@ -61,7 +62,7 @@ static int round_save(struct lake *l, struct arena *a, const struct gc_round *ol
     struct buf record = {0};
     struct lake_tx tx;
 
-    proto_write(&record, round_fields, next);
+    gc_round_write(&record, next);
     lake_tx_init(&tx, a);
     lake_tx_put_if(&tx, round_key(), buf_str(&record), old->is_new ? KV_ABSENT : KV_SAME,
                    old->stamp);

@@ -30,7 +30,7 @@ static struct kv_name report_key(struct arena *a, const struct lake_repo *r)
     return lake_key_in(a, r->partition, "gc", STR("report"));
 }
 
-static struct str report_encode(struct arena *a, const struct lake_gc_report *report)
+struct str gc_report_write(struct arena *a, const struct lake_gc_report *report)
 {
     struct buf record = {0};
 
@@ -38,6 +38,14 @@ static struct str report_encode(struct arena *a, const struct lake_gc_report *re
     struct str value = record.len ? arena_str(a, buf_str(&record)) : STR("");
     buf_release(&record);
     return value;
+}
+
+int gc_report_read(struct lake_gc_report *out, struct str record, struct err *err)
+{
+    *out = (struct lake_gc_report){0};
+    return proto_read(out, report_fields, NULL, record, NULL) < 0 || out->stage > LAKE_GC_FAILED
+               ? err_set(err, ERR_CORRUPT, "the report of the collection is damaged")
+               : 0;
 }
 
 int lake_gc_report(struct lake *l, struct arena *a, const struct lake_repo *r,
@@ -49,9 +57,7 @@ int lake_gc_report(struct lake *l, struct arena *a, const struct lake_repo *r,
     *out = (struct lake_gc_report){0};
     if (code < 0)
         return code == ERR_NOT_FOUND ? 0 : code;
-    return proto_read(out, report_fields, a, row.bytes, NULL) < 0
-               ? err_set(err, ERR_CORRUPT, "the report of the collection is damaged")
-               : 0;
+    return gc_report_read(out, row.bytes, err);
 }
 
 /* --- asking --- */
@@ -74,7 +80,7 @@ static int ask_try(struct lake *l, struct arena *a, const struct lake_repo *r,
     lake_tx_init(&tx, a);
     lake_tx_check_repo(&tx, r);
     lake_tx_check(&tx, gc_key_state(a, r->partition), state.stamp);
-    lake_tx_put(&tx, report_key(a, r), report_encode(a, report));
+    lake_tx_put(&tx, report_key(a, r), gc_report_write(a, report));
     code = lake_tx_write(l, &tx, NULL, err);
     return code == ERR_PRECONDITION ? ERR_AGAIN : code;
 }
@@ -174,7 +180,7 @@ int gc_run_enter(struct gc_run *g, enum gc_phase phase, struct err *err)
     g->report.updated_ms = clock_wall_ms();
     lake_tx_init(&tx, g->arena);
     gc_state_change(&tx, g->repo, &g->state, &next);
-    lake_tx_put(&tx, report_key(g->arena, g->repo), report_encode(g->arena, &g->report));
+    lake_tx_put(&tx, report_key(g->arena, g->repo), gc_report_write(g->arena, &g->report));
     lake_step_begin("lake.gc_mark");
     int code = lake_tx_write(g->lake, &tx, NULL, err);
     lake_step_end("lake.gc_mark");
@@ -257,7 +263,7 @@ static void run_note_error(struct lake *l, const struct lake_repo *r, const stru
         report.updated_ms = clock_wall_ms();
         lake_tx_init(&tx, &a);
         lake_tx_check(&tx, gc_key_state(&a, r->partition), state.stamp);
-        lake_tx_put(&tx, report_key(&a, r), report_encode(&a, &report));
+        lake_tx_put(&tx, report_key(&a, r), gc_report_write(&a, &report));
         code = lake_tx_write(l, &tx, NULL, &ignored);
     }
     if (code < 0)

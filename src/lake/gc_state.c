@@ -20,7 +20,7 @@ struct kv_name gc_key_state(struct arena *a, struct str partition)
     return lake_key_in(a, partition, "gc", STR("state"));
 }
 
-static struct str state_encode(struct arena *a, const struct gc_state *s)
+struct str gc_state_write(struct arena *a, const struct gc_state *s)
 {
     struct buf record = {0};
 
@@ -32,15 +32,15 @@ static struct str state_encode(struct arena *a, const struct gc_state *s)
 
 struct str gc_state_new(struct arena *a, enum gc_phase phase)
 {
-    return state_encode(a, &(struct gc_state){.phase = phase, .number = 1});
+    return gc_state_write(a, &(struct gc_state){.phase = phase, .number = 1});
 }
 
-static int state_read(struct gc_state *out, const struct kv_value *value, struct err *err)
+int gc_state_read(struct gc_state *out, const struct kv_value *row, struct err *err)
 {
     *out = (struct gc_state){0};
-    if (proto_read(out, state_fields, NULL, value->bytes, NULL) < 0)
+    if (proto_read(out, state_fields, NULL, row->bytes, NULL) < 0 || out->phase > GC_HELD)
         return err_set(err, ERR_CORRUPT, "the state of the collection is damaged");
-    out->stamp = value->stamp;
+    out->stamp = row->stamp;
     return 0;
 }
 
@@ -73,7 +73,7 @@ int gc_state_load(struct lake *l, struct arena *a, const struct lake_repo *r, st
         if (code < 0)
             return code;
     }
-    return code < 0 ? code : state_read(out, &value, err);
+    return code < 0 ? code : gc_state_read(out, &value, err);
 }
 
 void gc_state_change(struct lake_tx *tx, const struct lake_repo *r, struct gc_state *from,
@@ -82,7 +82,7 @@ void gc_state_change(struct lake_tx *tx, const struct lake_repo *r, struct gc_st
     struct gc_state next = *to;
 
     next.number = from->number + 1;
-    next.stamp = state_encode(tx->arena, &next);
+    next.stamp = gc_state_write(tx->arena, &next);
     lake_tx_put_if(tx, gc_key_state(tx->arena, r->partition), next.stamp, KV_SAME, from->stamp);
     *from = next;
 }
@@ -158,22 +158,25 @@ int lake_tx_keep_commit(struct lake_tx *tx, struct lake *l, const struct lake_re
 }
 
 /* An expired commit cannot become live again during a run, because the run may already have listed
- * the commit's bodies as dead. */
+ * the commit's bodies as dead. While no run is under way, the only mark that the commit may have
+ * says that it has expired. It is removed without being read, because reading would cost every
+ * commit a round trip. The write checks the state, so no run begins before it is made. */
 int lake_tx_keep_new(struct lake_tx *tx, struct lake *l, const struct lake_repo *r,
                      const struct lake_keep *keep, struct str id, struct err *err)
 {
     struct kv_value mark;
-    int code = keep_load_mark(l, tx->arena, r, id, &mark, err);
-    bool is_expired = code == 0 && str_eq(mark.bytes, GC_EXPIRED);
 
-    if (is_expired && !keep->is_idle)
+    if (keep->is_idle) {
+        lake_tx_remove(tx, keep_commit_key(tx->arena, r, id), KV_ALWAYS, STR_EMPTY);
+        return 0;
+    }
+    int code = keep_load_mark(l, tx->arena, r, id, &mark, err);
+    if (code == 0 && str_eq(mark.bytes, GC_EXPIRED))
         return err_set(err, ERR_BUSY,
                        "a collection is under way, and commit " STR_FMT
                        " has expired; try again later",
                        STR_ARG(id));
-    if (is_expired)
-        lake_tx_remove(tx, keep_commit_key(tx->arena, r, id), KV_SAME, mark.stamp);
-    else if (code == 0)
+    if (code == 0)
         tx_mark_kept(tx, r, keep, id, &mark);
     return code;
 }

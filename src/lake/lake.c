@@ -22,6 +22,8 @@ int lake_open(struct lake **out, const struct lake_options *o, struct err *err)
     l->claim_fresh_ms = LAKE_CLAIM_FRESH_MS;
     l->claim_ask_ms = LAKE_CLAIM_ASK_MS;
     l->node_wait_ms = LAKE_NODE_WAIT_MS;
+    l->draft_renew_ms = LAKE_DRAFT_RENEW_MS;
+    l->base_bytes_max = LAKE_BASE_BYTES;
     l->compactions = compactions_new();
     int code = tree_cache_open(&l->cache, &o->cache, err);
     if (code == 0)

@@ -21,9 +21,14 @@ enum {
     LAKE_CLAIM_FRESH_MS = MS_PER_MINUTE,
     LAKE_CLAIM_ASK_MS = MS_PER_S,
     LAKE_NODE_WAIT_MS = 30 * MS_PER_S,
+    /* a draft whose row is older than this gets a new row (draft.c). The cleaner gives up drafts
+     * whose row is older than an hour (clean.c) */
+    LAKE_DRAFT_RENEW_MS = 10 * MS_PER_MINUTE,
     /* number of commits that paused logs hold together, about 50 bytes each */
     LAKE_PAUSED_COMMITS = 200000,
     LAKE_COMMITS_BYTES = 16 << 20, /* memory of the cache of commits */
+    /* most bytes of the nodes in memory when merge bases are merged (base_tree.c) */
+    LAKE_BASE_BYTES = 256 << 20,
 };
 
 struct lake {
@@ -43,7 +48,9 @@ struct lake {
     int64_t claim_fresh_ms;
     /* how old the last reading of a claim may be when a file is removed (N5). Tests set it */
     uint64_t claim_ask_ms;
-    uint64_t node_wait_ms; /* how long a commit waits for a node to be removed. Tests set it */
+    uint64_t node_wait_ms;   /* how long a commit waits for a node to be removed. Tests set it */
+    uint64_t draft_renew_ms; /* LAKE_DRAFT_RENEW_MS. Tests set it */
+    size_t base_bytes_max;   /* LAKE_BASE_BYTES. Tests set it */
     struct compactions *compactions; /* compact.c: branches that the cleaner's thread compacts */
     void (*repo_changed)(void *ctx, struct str id); /* set by lake_watch_repos() */
     void *repo_changed_ctx;

@@ -36,7 +36,7 @@ int lake_manifest_write(struct lake *l, const struct lake_repo *r, const struct 
     return code;
 }
 
-static int manifest_parse(struct lake_refs *out, struct arena *a, struct str text, struct err *err)
+int lake_manifest_parse(struct lake_refs *out, struct arena *a, struct str text, struct err *err)
 {
     json_t *json = NULL;
     int code = json_read(&json, text, err);
@@ -65,7 +65,7 @@ int lake_manifest_read(struct lake *l, struct arena *a, const struct lake_repo *
     if (code == ERR_NOT_FOUND)
         err_set(err, code, "the namespace has no dump: it has no file _lakefs/refs_manifest.json");
     if (code == 0)
-        code = manifest_parse(out, a, buf_str(&text), err);
+        code = lake_manifest_parse(out, a, buf_str(&text), err);
     buf_release(&text);
     lake_tree_store_release(l, &store);
     return code;

@@ -11,6 +11,10 @@
 int lake_manifest_write(struct lake *l, const struct lake_repo *r, const struct lake_refs *refs,
                         struct err *err) MUST_CHECK;
 
+/* Reads the text of a manifest; the ids are in the arena. ERR_CORRUPT: the text is not JSON. */
+int lake_manifest_parse(struct lake_refs *out, struct arena *a, struct str text,
+                        struct err *err) MUST_CHECK;
+
 /* Writes the ids of the three trees as JSON members with lakeFS's names. */
 void lake_refs_json(struct json_out *w, const struct lake_refs *refs);
 

@@ -110,6 +110,7 @@ int lake_merge_bases(struct lake *l, struct arena *a, const struct lake_repo *r,
         out->ids[out->count++] = arena_str(a, graph_id(base));
         code = base_next(&w, &base, err);
     }
+    out->has_more = code == 0 && base;
     base_walk_release(&w);
     if (code == 0 && out->count == 0)
         code = err_set(err, ERR_NOT_FOUND, "no merge base");

@@ -17,11 +17,12 @@
 
 #include "lake/lake_int.h"
 
-enum { MERGE_BASES_MAX = 16 }; /* most merge bases that are used; further ones are left out */
+enum { MERGE_BASES_MAX = 16 }; /* most merge bases that are merged with each other */
 
 struct merge_bases {
     struct str ids[MERGE_BASES_MAX]; /* in the arena; the highest generation first */
     size_t count;
+    bool has_more; /* there are further merge bases, which `ids` does not have */
 };
 
 /* Finds the merge bases between the commit `right` and an imagined commit that is a merge of all
@@ -44,7 +45,8 @@ struct base_tree {
 };
 
 /* Finds the tree that a merge of the two commits uses as its base: the tree of their merge base or,
- * if they have several merge bases, a merge of the trees of all bases. `store` is borrowed until
+ * if they have several merge bases, a merge of the trees of all bases. If there are too many bases,
+ * or they differ too much, it is the tree of the first base. `store` is borrowed until
  * base_tree_release(). ERR_NOT_FOUND: there is no merge base. */
 int base_tree_find(struct base_tree *out, struct tree_store *store, struct lake *l, struct arena *a,
                    const struct lake_repo *r, struct str left, struct str right,

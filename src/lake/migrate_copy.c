@@ -15,6 +15,20 @@ static const struct proto_field mark_fields[] = {
     {0},
 };
 
+void migrate_mark_write(struct buf *out, const struct migrate_mark *mark)
+{
+    proto_write(out, mark_fields, mark);
+}
+
+int migrate_mark_read(struct migrate_mark *out, const struct kv_value *row, struct err *err)
+{
+    *out = (struct migrate_mark){0};
+    if (proto_read(out, mark_fields, NULL, row->bytes, NULL) < 0 || out->stage > MIGRATE_ENDED)
+        return err_set(err, ERR_CORRUPT, "the mark of the migration is damaged");
+    out->stamp = row->stamp;
+    return 0;
+}
+
 static struct kv_name mark_key(struct migrate_repo *m)
 {
     return lake_key_in(&m->arena, MIGRATE_PARTITION, "repos", m->repo.id);
@@ -27,19 +41,14 @@ int migrate_mark_load(struct migrate_repo *m, struct err *err)
     int code = kv_get_many(m->lake->kv, NULL, &m->arena, &name, 1, &row, err);
 
     m->mark = (struct migrate_mark){0};
-    if (code < 0 || !kv_is_there(&row))
-        return code;
-    if (proto_read(&m->mark, mark_fields, NULL, row.bytes, NULL) < 0)
-        return err_set(err, ERR_CORRUPT, "the mark of the migration is damaged");
-    m->mark.stamp = row.stamp;
-    return 0;
+    return code < 0 || !kv_is_there(&row) ? code : migrate_mark_read(&m->mark, &row, err);
 }
 
 void migrate_mark_put(struct migrate_repo *m, struct lake_tx *tx)
 {
     struct buf record = {0};
 
-    proto_write(&record, mark_fields, &m->mark);
+    migrate_mark_write(&record, &m->mark);
     lake_tx_put_if(tx, mark_key(m), arena_str(tx->arena, buf_str(&record)),
                    m->mark.stamp.p ? KV_SAME : KV_ABSENT, m->mark.stamp);
     buf_release(&record);
@@ -51,7 +60,7 @@ void migrate_mark_written(struct migrate_repo *m)
 {
     struct buf record = {0};
 
-    proto_write(&record, mark_fields, &m->mark);
+    migrate_mark_write(&record, &m->mark);
     m->mark.stamp = arena_str(&m->arena, buf_str(&record));
     buf_release(&record);
 }

@@ -30,6 +30,11 @@ struct migrate_mark {
     struct str stamp;
 };
 
+void migrate_mark_write(struct buf *out, const struct migrate_mark *mark);
+/* ERR_CORRUPT: the row is damaged. */
+int migrate_mark_read(struct migrate_mark *out, const struct kv_value *row,
+                      struct err *err) MUST_CHECK;
+
 /* A repository that is being moved. */
 struct migrate_repo {
     struct lake *lake;

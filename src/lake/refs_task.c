@@ -35,23 +35,30 @@ static struct kv_name refs_task_key(struct arena *a, const struct lake_repo *r, 
     return lake_key_in(a, r->partition, REFS_TASKS, id);
 }
 
+void lake_refs_task_write(struct buf *out, const struct lake_refs_task *t)
+{
+    proto_write(out, refs_task_fields, t);
+}
+
+int lake_refs_task_read(struct lake_refs_task *out, struct str record, struct err *err)
+{
+    *out = (struct lake_refs_task){0};
+    return proto_read(out, refs_task_fields, NULL, record, NULL) < 0 ||
+                   out->kind > LAKE_REFS_RESTORE
+               ? err_set(err, ERR_CORRUPT, "the record of a task is damaged")
+               : 0;
+}
+
+/* Encodes the record with the present time. */
 static struct str refs_task_encode(struct arena *a, struct lake_refs_task *t)
 {
     struct buf record = {0};
 
     t->updated_ms = clock_wall_ms();
-    proto_write(&record, refs_task_fields, t);
+    lake_refs_task_write(&record, t);
     struct str value = buf_error(&record) < 0 ? STR_EMPTY : arena_str(a, buf_str(&record));
     buf_release(&record);
     return value;
-}
-
-static int refs_task_decode(struct lake_refs_task *out, struct str record, struct err *err)
-{
-    *out = (struct lake_refs_task){0};
-    return proto_read(out, refs_task_fields, NULL, record, NULL) < 0
-               ? err_set(err, ERR_CORRUPT, "the record of a task is damaged")
-               : 0;
 }
 
 static int refs_task_load(struct lake *l, struct arena *a, const struct lake_repo *r, struct str id,
@@ -65,7 +72,7 @@ static int refs_task_load(struct lake *l, struct arena *a, const struct lake_rep
     if (code == ERR_NOT_FOUND)
         return err_set(err, code, "task not found");
     if (code == 0)
-        code = refs_task_decode(out, row.bytes, err);
+        code = lake_refs_task_read(out, row.bytes, err);
     if (code == 0)
         out->stamp = row.stamp;
     return code;
@@ -97,7 +104,7 @@ static void refs_task_forget_old(struct lake *l, struct arena *a, const struct l
     int code = kv_scan_open(&scan, l->kv, NULL, r->partition, &range, &err);
 
     while (code == 0 && (code = kv_scan_next(scan, &key, &value, &err)) == 0)
-        if (refs_task_decode(&old, value, &err) == 0 &&
+        if (lake_refs_task_read(&old, value, &err) == 0 &&
             old.updated_ms + REFS_TASK_KEPT_MS < clock_wall_ms())
             code = kv_remove(l->kv, (struct kv_name){r->partition, arena_str(a, key)}, &err);
     kv_scan_free(scan);

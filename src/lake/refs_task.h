@@ -21,6 +21,10 @@ struct lake_refs_task {
     struct str stamp; /* the row as it was read, for conditions of writes; not in the record */
 };
 
+void lake_refs_task_write(struct buf *out, const struct lake_refs_task *t);
+/* Reads a record; the strings point into it. ERR_CORRUPT: it is damaged. */
+int lake_refs_task_read(struct lake_refs_task *out, struct str record, struct err *err) MUST_CHECK;
+
 /* Writes the record of a new task of this kind. Only a restore uses `refs` and `force`. *id is in
  * the arena. */
 int lake_refs_task_start(struct lake *l, struct arena *a, const struct lake_repo *r,

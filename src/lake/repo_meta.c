@@ -13,7 +13,20 @@ static struct kv_name repo_meta_key(const struct lake_repo *r)
     return (struct kv_name){r->partition, STR("repo-metadata")};
 }
 
-static int repo_meta_read(struct lake *l, struct arena *a, const struct lake_repo *r,
+void lake_repo_meta_write(struct buf *out, const struct str_pairs *pairs)
+{
+    proto_write(out, repo_meta_fields, pairs);
+}
+
+int lake_repo_meta_read(struct str_pairs *out, struct arena *a, struct str record, struct err *err)
+{
+    *out = (struct str_pairs){0};
+    return proto_read(out, repo_meta_fields, a, record, NULL) < 0
+               ? err_set(err, ERR_CORRUPT, "the repository's metadata cannot be read")
+               : 0;
+}
+
+static int repo_meta_load(struct lake *l, struct arena *a, const struct lake_repo *r,
                           struct str_pairs *out, struct kv_value *row, struct err *err)
 {
     struct kv_name name = repo_meta_key(r);
@@ -22,9 +35,7 @@ static int repo_meta_read(struct lake *l, struct arena *a, const struct lake_rep
     *out = (struct str_pairs){0};
     if (code < 0 || !row->bytes.p)
         return code;
-    return proto_read(out, repo_meta_fields, a, row->bytes, err) < 0
-               ? err_set(err, ERR_CORRUPT, "the repository's metadata cannot be read")
-               : 0;
+    return lake_repo_meta_read(out, a, row->bytes, err);
 }
 
 int lake_repo_meta_get(struct lake *l, struct arena *a, const struct lake_repo *r,
@@ -32,7 +43,7 @@ int lake_repo_meta_get(struct lake *l, struct arena *a, const struct lake_repo *
 {
     struct kv_value row;
 
-    return repo_meta_read(l, a, r, out, &row, err);
+    return repo_meta_load(l, a, r, out, &row, err);
 }
 
 static bool repo_meta_is_removed(struct str key, const struct str *removed, size_t count)
@@ -78,7 +89,7 @@ static int repo_meta_write(struct lake *l, struct arena *a, const struct lake_re
     struct buf value = BUF_INIT(KV_VALUE_MAX);
     struct lake_tx tx;
 
-    proto_write(&value, repo_meta_fields, pairs);
+    lake_repo_meta_write(&value, pairs);
     lake_tx_init(&tx, a);
     lake_tx_check_repo(&tx, r);
     lake_tx_put_if(&tx, repo_meta_key(r), lake_tx_record(&tx, &value),
@@ -99,7 +110,7 @@ int lake_repo_meta_change(struct lake *l, struct arena *a, const struct lake_rep
     for (int i = 0; i < LAKE_HEAD_TRIES && code == ERR_AGAIN; i++) {
         code = i > 0 ? lake_repo_again(l, a, r, &now, err) : 0;
         if (code == 0)
-            code = repo_meta_read(l, a, &now, &old, &row, err);
+            code = repo_meta_load(l, a, &now, &old, &row, err);
         if (code == 0 && repo_meta_merge(a, &old, set, removed, count, &next) < 0)
             code = err_code(err, ERR_NO_MEMORY);
         if (code == 0)

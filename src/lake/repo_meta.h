@@ -5,6 +5,12 @@
 
 #include "lake/lake.h"
 
+/* Writes and reads the record, the row `repo-metadata` of the repository's partition. Strings that
+ * were read point into `record`. ERR_CORRUPT: the record is damaged. */
+void lake_repo_meta_write(struct buf *out, const struct str_pairs *pairs);
+int lake_repo_meta_read(struct str_pairs *out, struct arena *a, struct str record,
+                        struct err *err) MUST_CHECK;
+
 /* Reads the metadata. A repository without metadata has no pairs. */
 int lake_repo_meta_get(struct lake *l, struct arena *a, const struct lake_repo *r,
                        struct str_pairs *out, struct err *err) MUST_CHECK;

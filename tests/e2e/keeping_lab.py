@@ -1,4 +1,5 @@
-"""A weir with a lake that can be killed at its steps, for tests of deletion, collection and hooks.
+"""A weir with a lake that can be killed at its steps, for tests of deletion, collection, moves and hooks; and key-value
+stores that show their rows.
 
 The program is weir_faulty (tests/crash), which kills itself at the step that it is told. Its next start has a clock that is
 two minutes ahead, so that the dead process's lease on its task is over; the task is then told to run at once.
@@ -7,7 +8,10 @@ import json
 import subprocess
 import urllib.parse
 
-from conftest import BUILD, WEIR, Server, wait_for
+import pytest
+
+from conftest import BUILD, WEIR, Redis, Server, wait_for
+from postgres_lab import Postgres
 
 FAULTY = BUILD / "tests/crash/weir_faulty"
 GRACE_S = 1
@@ -16,10 +20,11 @@ QUEUE = "/api/v1/queues/lake/tasks"
 
 class Lake:
     """A weir with the bucket lake-data, which can be killed and started again. With `far` the bucket is on a storage behind
-    an S3 service, which is that weir."""
+    an S3 service, which is that weir. `kv` has the records of the lake; without it they are in weir's data folder."""
 
-    def __init__(self, folder, *flags, far=None, **env):
+    def __init__(self, folder, *flags, far=None, kv=None, **env):
         self.folder, self.starts, self.server = folder, 0, None
+        self.env = {"WEIR_KV_URL": kv.url} if kv else {}
         self.flags = [f"--lake.gc.grace={GRACE_S}s", "--lake.drop.again=1s", "--lake.hooks.hosts=127.0.0.1", *flags]
         if far:
             self.start()
@@ -45,7 +50,8 @@ class Lake:
         folder = self.folder / str(self.starts)
         folder.mkdir(parents=True)
         self.starts += 1
-        self.server = Server(folder, *self.flags, data=self.folder / "data", binary=FAULTY, env=env).ready()
+        self.server = Server(folder, *self.flags, data=self.folder / "data", binary=FAULTY,
+                             env={**self.env, **env}).ready()
 
     def start_later(self):
         self.server.process.wait()
@@ -111,3 +117,58 @@ def kills(steps):
 
 def nodes_of(files):
     return [f for f in files if len(f.rsplit("/", 1)[1]) == 64]
+
+
+# --- the key-value stores: what rows they have ---
+
+class RedisRows:
+    def __init__(self, folder):
+        folder.mkdir()
+        self.redis = Redis(folder)
+        self.url = f"redis://127.0.0.1:{self.redis.port}/5"
+
+    def ask(self, *command):
+        done = subprocess.run(["redis-cli", "-n", "5", "-p", str(self.redis.port), *command], check=True, capture_output=True)
+        return done.stdout.decode("utf-8", "replace").splitlines()
+
+    def rows(self):
+        return {(key[3:-2], row) for key in self.ask("KEYS", "kv:*:h") for row in self.ask("HKEYS", key)}
+
+    def remove(self):
+        self.redis.kill()
+
+
+class PostgresRows:
+    def __init__(self, _folder):
+        self.postgres = Postgres()
+        self.url = self.postgres.url
+
+    def rows(self):
+        text = self.postgres.query("SELECT encode(partition_key, 'escape'), encode(key, 'escape') FROM kv")
+        return {tuple(line.split("|", 1)) for line in text.splitlines()}
+
+    def remove(self):
+        self.postgres.remove()
+
+
+@pytest.fixture
+def redis_rows(tmp_path):
+    store = RedisRows(tmp_path / "kv")
+    yield store
+    store.remove()
+
+
+def check_deleted(lake, kv, *repos, stay=()):
+    """Deletes the repositories with their files. Nothing of them is left then but the rows `stay`, neither in the key-value
+    store nor in the bucket. The lives of the weirs stay for ever."""
+    for repo in repos:
+        answer = lake.server.request("DELETE", f"/api/v1/repositories/{repo}?purge=true", keys=lake.server.keys)
+        assert answer.status in (204, 404), answer.body
+
+    def left():
+        return {(partition, row) for partition, row in kv.rows()
+                if partition != "kv-internal-metadata" and not row.startswith("lives/")} - set(stay)
+    lake.wait(lambda: not left(), "every row to go")
+    assert kv.rows()  # the store is the lake's
+    for repo in repos:
+        assert lake.files(repo + "/") == []

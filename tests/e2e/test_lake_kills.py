@@ -11,14 +11,13 @@ import http.client
 import json
 import os
 import signal
-import subprocess
 import time
 import urllib.parse
 
 import pytest
 
-from conftest import BUILD, Redis, Server, wait_for
-from postgres_lab import Postgres
+from conftest import BUILD, Server, wait_for
+from keeping_lab import PostgresRows, RedisRows, check_deleted
 
 pytest.importorskip("boto3")
 from botocore.exceptions import BotoCoreError, ClientError  # noqa: E402
@@ -32,38 +31,6 @@ GC_STEPS = ["lake.gc_mark:1", "lake.gc_mark:3", "lake.gc_tokens:1", "lake.gc_rem
 DELETION_STEPS = ["lake.delete_repo:1", "lake.delete_branch:2", "lake.drop_repo:1"]  # the script deletes a branch itself
 LEASE_S = 120  # the clock of the next start is ahead by so much: leases of the dead process are over
 DRAFT_S = 3720  # the same, for tokens that were being filled: they are dropped after an hour
-
-
-# --- the key-value stores: what rows they have ---
-
-class RedisRows:
-    def __init__(self, folder):
-        folder.mkdir()
-        self.redis = Redis(folder)
-        self.url = f"redis://127.0.0.1:{self.redis.port}/5"
-
-    def ask(self, *command):
-        done = subprocess.run(["redis-cli", "-n", "5", "-p", str(self.redis.port), *command], check=True, capture_output=True)
-        return done.stdout.decode("utf-8", "replace").splitlines()
-
-    def rows(self):
-        return {(key[3:-2], row) for key in self.ask("KEYS", "kv:*:h") for row in self.ask("HKEYS", key)}
-
-    def remove(self):
-        self.redis.kill()
-
-
-class PostgresRows:
-    def __init__(self, _folder):
-        self.postgres = Postgres()
-        self.url = self.postgres.url
-
-    def rows(self):
-        text = self.postgres.query("SELECT encode(partition_key, 'escape'), encode(key, 'escape') FROM kv")
-        return {tuple(line.split("|", 1)) for line in text.splitlines()}
-
-    def remove(self):
-        self.postgres.remove()
 
 
 @pytest.fixture
@@ -226,15 +193,6 @@ def check_collected(lake, kv):
     assert not [row for row in kv.rows() if row[1].startswith(("gc/kept", "gc/dead"))]
 
 
-def check_deleted(lake, kv):
-    lake.call("DELETE", "/repo?purge=true", ok=(404,))
-
-    def left():  # the lives of the weirs stay for ever
-        return {partition for partition, row in kv.rows() if not row.startswith("lives/")}
-    lake.wait(lambda: left() == {"kv-internal-metadata"}, "every row to go")
-    assert lake.files("repo/") == []
-
-
 @pytest.fixture
 def lake(tmp_path, kv):
     one = Lake(tmp_path, kv)
@@ -266,7 +224,7 @@ def test_a_lake_that_is_killed_keeps_its_promises_and_leaves_nothing(lake, kv, k
     assert lake.messages() == ["commit", "commit", "Repository created"]
     check_cleaned(lake, kv)
     check_collected(lake, kv)
-    check_deleted(lake, kv)
+    check_deleted(lake, kv, "repo")
     assert lake.server.stop() == 0, lake.server.err
 
 
@@ -280,7 +238,7 @@ def test_a_collection_that_is_killed_leaves_nothing(lake, kv, kill):
     lake.wait(lambda: lake.call("GET", "/repo/gc/run")["stage"] in ("done", "never"), "the collection to end")
     check_cleaned(lake, kv)
     check_collected(lake, kv)
-    check_deleted(lake, kv)
+    check_deleted(lake, kv, "repo")
     assert lake.server.stop() == 0, lake.server.err
 
 
@@ -290,5 +248,5 @@ def test_a_deletion_that_is_killed_leaves_nothing(lake, kv, kill):
     with contextlib.suppress(OSError, http.client.HTTPException):
         lake.call("DELETE", "/repo?purge=true")
     start_again(lake)
-    check_deleted(lake, kv)
+    check_deleted(lake, kv, "repo")
     assert lake.server.stop() == 0, lake.server.err

@@ -1,5 +1,5 @@
 """Moving repositories: dumps of refs, restores into bare repositories, and the migration from an old lakeFS on PostgreSQL,
-also killed at each of their steps."""
+also killed at each of their steps. What was killed leaves no row and no file behind once its repositories are deleted."""
 import contextlib
 import hashlib
 import http.client
@@ -13,9 +13,9 @@ import tarfile
 import pytest
 
 from conftest import WEIR, free_port, runner, wait_for
+from keeping_lab import Lake as Faulty, check_deleted, kills, redis_rows, stop  # noqa: F401  (with a fixture)
 from lake_lab import Lake
 from postgres_lab import postgres  # noqa: F401  (a fixture)
-from test_lake_keeping import Lake as Faulty, kills, stop
 
 pytest.importorskip("boto3")
 
@@ -131,8 +131,8 @@ def test_commands(server, weir, tmp_path):
 
 
 @pytest.mark.parametrize("kill", kills(["lake.restore_row:1", "lake.restore_row:2", "lake.restore_row:3"]))
-def test_a_restore_that_is_killed_goes_on(tmp_path, kill):
-    faulty = Faulty(tmp_path)
+def test_a_restore_that_is_killed_goes_on_and_leaves_nothing(tmp_path, redis_rows, kill):
+    faulty = Faulty(tmp_path, "--lake.gc.every=0s", kv=redis_rows)
     lake = Lake(faulty.server)
     lake.repo()
     history(lake)
@@ -148,6 +148,7 @@ def test_a_restore_that_is_killed_goes_on(tmp_path, kill):
     faulty.wait(lambda: lake.send("GET", "/repositories/repo/branches/main").status == 200, "the restore to end")
     assert state(lake) == before
     assert lake.call("PUT", "/repositories/repo/refs/dump") == dump
+    check_deleted(faulty, redis_rows, "repo")
     stop(faulty)
 
 
@@ -274,10 +275,10 @@ def check_moved(lake, old):
         assert lake.paths("empty", repo=name) == ["only"]
 
 
-def test_a_migration_that_is_killed_goes_on(tmp_path, postgres, weir):
+def test_a_migration_that_is_killed_goes_on_and_leaves_nothing(tmp_path, postgres, redis_rows, weir):
     old = OldLake(postgres)
     before = old.checksum()
-    faulty, killed = Faulty(tmp_path), 0
+    faulty, killed = Faulty(tmp_path, "--lake.gc.every=0s", kv=redis_rows), 0
     for kill in ("before:lake.migrate_row:2", "after:lake.migrate_row:4", "before:lake.migrate_row:4", "after:lake.migrate_row:4",
                  "before:lake.migrate_row:5", "after:lake.migrate_row:6"):
         stop(faulty)
@@ -302,6 +303,8 @@ def test_a_migration_that_is_killed_goes_on(tmp_path, postgres, weir):
     lake.put("new", b"new", repo="alpha")
     lake.commit("the first of weir", repo="alpha")
     assert "hidden" not in faulty.server.err + faulty.server.out
+    check_deleted(faulty, redis_rows, "alpha", "beta", stay={
+        ("lake-migrate", "repos/alpha"), ("lake-migrate", "repos/beta"), ("multiparts", "u1")})
     stop(faulty)
 
 

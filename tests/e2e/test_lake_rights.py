@@ -38,6 +38,13 @@ class Tenant:
 
 
 @pytest.fixture
+def server(serve):
+    """A server that makes presigned URLs."""
+    port = free_port()
+    return serve("--s3.listen", f"127.0.0.1:{port}", "--s3.url", f"http://127.0.0.1:{port}").ready()
+
+
+@pytest.fixture
 def tenant(server, weir):
     """tenant(name) adds a user."""
     return lambda name: Tenant(server, runner(server, weir)("user", "add", name, "--json")[0])
@@ -108,14 +115,33 @@ def test_an_address_in_a_repository_is_refused(alice, bob):
 
 # --- objects outside of the namespace ---
 
-def outside(user, body):
+def outside(user, body, etag=None):
     """Stages the object s3://abk/k, whose bytes are expected to be `body`, in bob's repository."""
+    etag = hashlib.md5(body).hexdigest() if etag is None else etag
     return user.call("PUT", "/repositories/bobs/branches/main/objects?path=k", {
-        "physical_address": "s3://abk/k", "checksum": hashlib.md5(body).hexdigest(), "size_bytes": len(body)})[0]
+        "physical_address": "s3://abk/k", "checksum": etag, "size_bytes": len(body)})[0]
+
+
+def presigned(user):
+    """The presigned URLs of the staged object, from a redirect and from a listing."""
+    at = "/api/v1/repositories/bobs/refs/main/objects"
+    redirect = user.server.request("GET", at + "?path=k&presign=true", keys=user.keys)
+    listed = user.made("GET", "/repositories/bobs/refs/main/objects/ls?presign=true")["results"][0]["physical_address"]
+    return [redirect.headers["Location"] if redirect.status == 302 else redirect.status, listed]
+
+
+def fetch(url):
+    """The status of a request that anybody makes."""
+    try:
+        with urllib.request.urlopen(url) as answer:
+            return answer.status
+    except urllib.error.HTTPError as e:
+        return e.code
 
 
 def reads(user):
-    """Reads the staged object by REST, by S3 and by a copy to another repository, and returns the three results."""
+    """Reads the staged object by REST, by S3, by a copy to another repository and by two presigned URLs, and returns the five
+    results."""
     def by_s3(call, **more):
         try:
             return call(Bucket="bobs", **more)["ResponseMetadata"]["HTTPStatusCode"]
@@ -124,10 +150,12 @@ def reads(user):
     return [user.call("GET", "/repositories/bobs/refs/main/objects?path=k")[0],
             by_s3(user.s3.get_object, Key="main/k"),
             by_s3(lambda Bucket: user.s3.copy_object(Bucket="bob2", Key="main/k",
-                                                     CopySource={"Bucket": Bucket, "Key": "main/k"}))]
+                                                     CopySource={"Bucket": Bucket, "Key": "main/k"})),
+            *(fetch(url) for url in presigned(user))]
 
 
-GONE = [410, "NoSuchVersion", "NoSuchVersion"]
+READ = [200, 200, 200, 200, 200]
+GONE = [410, "NoSuchVersion", "NoSuchVersion"]  # and what the presigned URLs give
 
 
 @pytest.fixture
@@ -153,27 +181,48 @@ def test_an_object_elsewhere_is_read_only_while_the_owner_of_the_repository_may_
                                                                     "Statement": [{**rule, **more}]}))
     permit()
     assert outside(stager, b"ALICE") == 201
-    assert reads(stager) == [200, 200, 200]
-    # The read is no request of bob's, so a condition about requests cannot allow it.
+    assert reads(stager) == READ
+    # The read is no request of bob's, so a condition about requests cannot allow it. A presigned URL is one of bob's.
     permit(Condition={"NotIpAddress": {"aws:SourceIp": "192.0.2.1"}})
-    assert reads(stager) == GONE
+    assert reads(stager) == GONE + [200, 200]
     permit(Condition={"StringEquals": {"s3:ExistingObjectTag/open": "yes"}})
-    assert reads(stager) == GONE
+    assert reads(stager) == GONE + [403, 403]
     alice.s3.put_object_tagging(Bucket="abk", Key="k", Tagging={"TagSet": [{"Key": "open", "Value": "yes"}]})
-    assert reads(stager) == [200, 200, 200]
+    assert reads(stager) == READ
     alice.s3.delete_bucket_policy(Bucket="abk")
-    assert reads(stager) == GONE
+    assert reads(stager) == GONE + [403, 403]
     alice.s3.put_object_acl(Bucket="abk", Key="k", ACL="public-read")
-    assert reads(stager) == [200, 200, 200]
+    assert reads(stager) == READ
 
 
 def test_an_object_elsewhere_that_was_overwritten_is_gone(stager):
     stager.s3.create_bucket(Bucket="abk")
     stager.s3.put_object(Bucket="abk", Key="k", Body=b"FIRST")
     assert outside(stager, b"FIRST") == 201
-    assert reads(stager) == [200, 200, 200]
+    assert reads(stager) == READ
+    before = presigned(stager)
     stager.s3.put_object(Bucket="abk", Key="k", Body=b"OTHER")
-    assert reads(stager) == GONE
+    assert reads(stager) == GONE + [412, 412]
+    assert [fetch(url) for url in before] == [412, 412]
+    assert [fetch(url.replace("x-weir-if-match", "x-other")) for url in before] == [403, 403]
+
+
+@pytest.mark.parametrize("etag", ["", "*", "x,*"])
+def test_a_presigned_url_of_an_entry_without_a_usable_etag_is_checked_when_it_is_made(stager, etag):
+    stager.s3.create_bucket(Bucket="abk")
+    stager.s3.put_object(Bucket="abk", Key="k", Body=b"FIRST")
+    assert outside(stager, b"FIRST", etag) == 201
+    gone = [410, "s3://abk/k"]
+    if etag:  # the object never had this ETag
+        assert presigned(stager) == gone
+        return
+    before = presigned(stager)
+    assert [fetch(url) for url in before] == [200, 200]
+    stager.s3.put_object(Bucket="abk", Key="k", Body=b"OTHER")  # of the same size
+    assert [fetch(url) for url in before] == [412, 412]
+    assert [fetch(url) for url in presigned(stager)] == [200, 200]
+    stager.s3.put_object(Bucket="abk", Key="k", Body=b"LONGER")
+    assert presigned(stager) == gone
 
 
 def test_a_bucket_of_the_same_name_is_not_read(stager, tenant):
@@ -183,7 +232,7 @@ def test_a_bucket_of_the_same_name_is_not_read(stager, tenant):
     alice = tenant("alice")
     alice.s3.create_bucket(Bucket="abk")
     alice.s3.put_object(Bucket="abk", Key="k", Body=b"ALICE")
-    assert reads(stager) == GONE
+    assert reads(stager) == GONE + [403, 403]
 
 
 # --- denials for some paths of a ref ---
@@ -455,9 +504,7 @@ def test_a_denial_to_remove_keeps_the_branch(alice, bob):
     assert bob.call("DELETE", REPO + "/branches/dev")[0] == 204
 
 
-def test_a_listing_signs_no_address_that_the_caller_may_not_read(serve, weir):
-    port = free_port()
-    server = serve("--s3.listen", f"127.0.0.1:{port}", "--s3.url", f"http://127.0.0.1:{port}").ready()
+def test_a_listing_signs_no_address_that_the_caller_may_not_read(server, weir):
     alice, bob = (Tenant(server, runner(server, weir)("user", "add", name, "--json")[0]) for name in ("alice", "bob"))
     alice.s3.create_bucket(Bucket="data")
     alice.made("POST", "/repositories", {"name": "repo", "storage_namespace": "s3://data/ns"})
@@ -470,9 +517,7 @@ def test_a_listing_signs_no_address_that_the_caller_may_not_read(serve, weir):
     assert "physical_address_expiry" not in rows[1]
 
 
-def test_a_rule_about_the_tags_of_objects_holds_for_every_read(serve, weir):
-    port = free_port()
-    server = serve("--s3.listen", f"127.0.0.1:{port}", "--s3.url", f"http://127.0.0.1:{port}").ready()
+def test_a_rule_about_the_tags_of_objects_holds_for_every_read(server, weir):
     alice, bob = (Tenant(server, runner(server, weir)("user", "add", name, "--json")[0]) for name in ("alice", "bob"))
     alice.s3.create_bucket(Bucket="data")
     alice.made("POST", "/repositories", {"name": "repo", "storage_namespace": "s3://data/ns"})

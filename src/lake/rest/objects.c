@@ -1,4 +1,5 @@
 /* Calls that read objects: their bytes, their stats, and listings. */
+#include "lake/address.h"
 #include "lake/body.h"
 #include "lake/rest/web.h"
 #include "object/condition.h"
@@ -140,11 +141,57 @@ static int object_check_conditions(struct rest_call *c, const struct lake_entry 
     return conditions_judge_read(&conditions, &state, err);
 }
 
+/* --- presigned URLs --- */
+
+/* Whether a condition with this ETag can mean no other one: the ETag is neither a list nor "*". */
+static bool object_etag_is_single(struct str etag)
+{
+    for (size_t i = 0; i < etag.len; i++)
+        if (etag.p[i] == ',' || etag.p[i] == '*' || etag.p[i] == '"')
+            return false;
+    return etag.len > 0;
+}
+
+/* Makes the query by which a presigned URL reads only the object that the entry describes. An entry
+ * without a usable ETag is checked now, and the query has the ETag that the object has now. */
+static int object_same_query(struct rest_call *c, const struct lake_repo *repo,
+                             const struct lake_entry *e, struct str *out, struct err *err)
+{
+    struct buf text = BUF_INIT(8 * KIB);
+    struct str etag = e->etag;
+    int code = 0;
+
+    if (!object_etag_is_single(etag))
+        code = lake_body_etag(web_of(c)->lake, c->arena, repo, e, &etag, err);
+    if (code == 0) {
+        buf_append_z(&text, "x-weir-if-match=%22");
+        url_encode(&text, etag, false);
+        buf_append_z(&text, "%22");
+        code = buf_error(&text) < 0 ? err_code(err, ERR_TOO_LARGE) : 0;
+    }
+    *out = arena_str(c->arena, buf_str(&text));
+    buf_release(&text);
+    return code;
+}
+
+/* Makes a presigned URL of the object's bytes. The bytes of an object outside of the namespace may
+ * be overwritten, so the URL of such an object has a condition (docs/security.md, P7). */
+static int object_presign(struct rest_call *c, const struct lake_repo *repo,
+                          const struct lake_entry *e, struct web_presigned *out, struct err *err)
+{
+    struct str query = STR_EMPTY;
+    int code = lake_address_is_relative(e) ? 0 : object_same_query(c, repo, e, &query, err);
+
+    return code < 0
+               ? code
+               : web_presign_query(c, repo, "GET", web_address(c->arena, repo, e), query, out, err);
+}
+
 static int object_redirect(struct rest_call *c, const struct lake_repo *repo,
                            const struct lake_entry *e, struct err *err)
 {
     struct web_presigned url;
-    int code = web_presign(c, repo, "GET", web_address(c->arena, repo, e), &url, err);
+    int code = object_presign(c, repo, e, &url, err);
 
     if (code < 0)
         return code;
@@ -203,7 +250,8 @@ static int object_head(struct rest_call *c, struct err *err)
 
 /* --- stats --- */
 
-/* Writes the stats of an object. If `presign` is set, its address is a presigned URL. */
+/* Writes the stats of an object. If `presign` is set, its address is a presigned URL, unless the
+ * object's bytes are known to be gone. */
 static int object_write(struct rest_call *c, const struct lake_repo *repo,
                         const struct lake_object *o, bool presign, struct err *err)
 {
@@ -212,11 +260,13 @@ static int object_write(struct rest_call *c, const struct lake_repo *repo,
     struct web_presigned url;
 
     if (presign && !o->is_prefix) {
-        int code = web_presign(c, repo, "GET", web_address(c->arena, repo, &o->entry), &url, err);
-        if (code < 0)
+        int code = object_presign(c, repo, &o->entry, &url, err);
+        if (code < 0 && code != ERR_GONE)
             return code;
-        how.address = url.url;
-        how.expires_ms = url.expires_ms;
+        if (code == 0) {
+            how.address = url.url;
+            how.expires_ms = url.expires_ms;
+        }
     }
     web_write_stats(c, repo, o, &how);
     return 0;

@@ -1,8 +1,9 @@
 /* Handles headers that came as query parameters. A program that presigns an address may put x-amz-*
  * headers into its query instead of naming them in X-Amz-SignedHeaders, so that users of the
  * address need not send them. SDKs do that by default and call it hoisting. Such parameters are
- * signed with the query and mean the same as the headers. The parameter x-weir-if-none-match means
- * the header If-None-Match, for addresses that can be written to once. */
+ * signed with the query and mean the same as the headers. Two parameters of weir's own stand for
+ * conditions: x-weir-if-none-match for If-None-Match, for addresses that can be written to once,
+ * and x-weir-if-match for If-Match, for addresses that read only the object with this ETag. */
 #include "s3/gateway/gateway_int.h"
 
 /* Parameters of a presigned request's signature itself. */
@@ -27,19 +28,27 @@ static bool is_of_signature(struct str parameter)
     return false;
 }
 
-#define IF_NONE_MATCH_PARAMETER STR("x-weir-if-none-match")
+/* Parameters of weir's own, and the headers that they stand for. */
+static const struct {
+    struct str parameter, header;
+} conditions[] = {
+    {STR("x-weir-if-match"), STR("if-match")},
+    {STR("x-weir-if-none-match"), STR("if-none-match")},
+};
+
+/* Returns the name of the header that a parameter stands for; its `p` is NULL when the parameter
+ * stands for none. */
+static struct str hoisted_name(struct str parameter)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(conditions); i++)
+        if (str_ieq(parameter, conditions[i].parameter))
+            return conditions[i].header;
+    return str_ieq(str_head(parameter, 6), STR("x-amz-")) ? parameter : STR_EMPTY;
+}
 
 bool call_hoists(const struct call *c, struct str parameter)
 {
-    return c->hoists && !is_of_signature(parameter) &&
-           (str_ieq(str_head(parameter, 6), STR("x-amz-")) ||
-            str_ieq(parameter, IF_NONE_MATCH_PARAMETER));
-}
-
-/* Returns the name of the header that a parameter stands for. */
-static struct str hoisted_name(struct str parameter)
-{
-    return str_ieq(parameter, IF_NONE_MATCH_PARAMETER) ? STR("if-none-match") : parameter;
+    return c->hoists && !is_of_signature(parameter) && hoisted_name(parameter).p;
 }
 
 /* Whether the request is presigned with signature version 4, by the same test as in auth.c. As

@@ -1,11 +1,19 @@
-/* Rows of the lake that are no refs: imports, uploads, runs of hooks, pull requests, rules.
- * Whatever bytes come, reading never crashes, what was read is inside its limits, and written again
- * it reads the same. The first byte chooses the kind of row. */
+/* Rows of the lake that are no refs, such as imports, uploads, runs of hooks, pull requests, rules
+ * and the rows of collections; and two small files, the claim of a namespace and the manifest of a
+ * dump. Whatever bytes come, reading never crashes, what was read is inside its limits, and written
+ * again it reads the same. The first byte chooses the kind of row. */
 #include "lake/actions_int.h"
+#include "lake/claim_int.h"
+#include "lake/clean.h"
+#include "lake/delete.h"
 #include "lake/gc_int.h"
 #include "lake/import_int.h"
+#include "lake/manifest.h"
+#include "lake/migrate_int.h"
 #include "lake/protect.h"
 #include "lake/pulls.h"
+#include "lake/refs_task.h"
+#include "lake/repo_meta.h"
 #include "lake/upload.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -127,11 +135,133 @@ static int again_dead(struct buf *out, struct arena *a, struct str in)
     return code;
 }
 
+/* The object that claims a namespace. Claims of old versions of weir have no life; claim_format()
+ * makes no such claim. */
+static int again_claim(struct buf *out, struct arena *a, struct str in)
+{
+    struct claim_words words;
+
+    if (!claim_parse(in, &words))
+        return ERR_CORRUPT;
+    BUG_ON(!words.id.len || !str_starts(words.partition, words.id));
+    buf_append_str(out, words.life.len ? claim_format(a, &words) : in);
+    BUG_ON(!str_eq(buf_str(out), in));
+    return 0;
+}
+
+/* The manifest of a dump of refs. */
+static int again_manifest(struct buf *out, struct arena *a, struct str in)
+{
+    struct lake_refs refs;
+    struct json_out w;
+    int code = lake_manifest_parse(&refs, a, in, NULL);
+
+    if (code < 0)
+        return code;
+    json_out_init(&w, out);
+    json_out_open(&w, '{');
+    lake_refs_json(&w, &refs);
+    json_out_close(&w, '}');
+    return 0;
+}
+
+static int again_deleted(struct buf *out, struct arena *a, struct str in)
+{
+    struct deleted_row row;
+    int code = deleted_row_read(&row, in, NULL);
+
+    if (code == 0)
+        deleted_row_write(out, &row);
+    return code;
+}
+
+static int again_cleanup(struct buf *out, struct arena *a, struct str in)
+{
+    struct cleanup_row row;
+    int code = cleanup_row_read(&row, in, NULL);
+
+    if (code == 0)
+        cleanup_row_write(out, &row);
+    return code;
+}
+
+static int again_gc_state(struct buf *out, struct arena *a, struct str in)
+{
+    struct gc_state state;
+    int code = gc_state_read(&state, &(struct kv_value){in, in}, NULL);
+
+    BUG_ON(code == 0 && state.phase > GC_HELD);
+    if (code == 0)
+        buf_append_str(out, gc_state_write(a, &state));
+    return code;
+}
+
+static int again_gc_report(struct buf *out, struct arena *a, struct str in)
+{
+    struct lake_gc_report report;
+    int code = gc_report_read(&report, in, NULL);
+
+    BUG_ON(code == 0 && report.stage > LAKE_GC_FAILED);
+    if (code == 0)
+        buf_append_str(out, gc_report_write(a, &report));
+    return code;
+}
+
+static int again_gc_round(struct buf *out, struct arena *a, struct str in)
+{
+    struct gc_round round;
+    int code = gc_round_read(&round, &(struct kv_value){in, in}, NULL);
+
+    if (code == 0)
+        gc_round_write(out, &round);
+    return code;
+}
+
+/* The task of a dump or a restore. */
+static int again_refs_task(struct buf *out, struct arena *a, struct str in)
+{
+    struct lake_refs_task task;
+    int code = lake_refs_task_read(&task, in, NULL);
+
+    BUG_ON(code == 0 && task.kind > LAKE_REFS_RESTORE);
+    if (code == 0)
+        lake_refs_task_write(out, &task);
+    return code;
+}
+
+static int again_migrate_mark(struct buf *out, struct arena *a, struct str in)
+{
+    struct migrate_mark mark;
+    int code = migrate_mark_read(&mark, &(struct kv_value){in, in}, NULL);
+
+    BUG_ON(code == 0 && mark.stage > MIGRATE_ENDED);
+    if (code == 0)
+        migrate_mark_write(out, &mark);
+    return code;
+}
+
+static int again_repo_meta(struct buf *out, struct arena *a, struct str in)
+{
+    struct str_pairs pairs;
+    int code = lake_repo_meta_read(&pairs, a, in, NULL);
+
+    if (code < 0)
+        return code;
+    BUG_ON(pairs.count > LAKE_METADATA_MAX);
+    for (size_t i = 1; i < pairs.count; i++)
+        BUG_ON(str_cmp(pairs.pairs[i - 1].key, pairs.pairs[i].key) >= 0);
+    lake_repo_meta_write(out, &pairs);
+    return 0;
+}
+
 typedef int again_fn(struct buf *out, struct arena *a, struct str in);
 
-static again_fn *const kinds[] = {again_import,     again_upload,      again_run,
-                                  again_hook_run,   again_pull,        again_gc_rules,
-                                  again_protection, again_upload_name, again_dead};
+static again_fn *const kinds[] = {
+    again_import,   again_upload,     again_run,          again_hook_run,  again_pull,
+    again_gc_rules, again_protection, again_upload_name,  again_dead,      again_claim,
+    again_manifest, again_deleted,    again_cleanup,      again_gc_state,  again_gc_report,
+    again_gc_round, again_refs_task,  again_migrate_mark, again_repo_meta,
+};
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

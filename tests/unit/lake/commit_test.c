@@ -1,5 +1,6 @@
 /* Commits: sealed tokens, no changes, empty commits, chosen paths, the cleaner. */
 #include "unit/lake/hand.h"
+#include "unit/lake/kv_spy.h"
 #include "unit/lake/steps.h"
 
 #include "lake/change.h"
@@ -191,6 +192,49 @@ LAKE_LAB_TEST(lake_commit, choosing_all_paths_leaves_nothing_staged)
               0);
     CHECK_INT(hand_read_branch(&h, "main").sealed_count, 0);
     hand_expect_list(&h, "main@", "a b");
+    hand_release(&h);
+}
+
+/* What a commit reads, as the spy sees it. */
+struct commit_reads {
+    bool has_built;  /* the rows of the sealed token were scanned */
+    bool has_looked; /* the branch was read again behind the build */
+    bool reads_more; /* something else was read behind that */
+};
+
+static void commit_reads_more(void *ctx)
+{
+    ((struct commit_reads *)ctx)->reads_more = true;
+}
+
+static void commit_looks(void *ctx)
+{
+    ((struct commit_reads *)ctx)->has_looked = true;
+    kv_spy_plan(KV_SPY_GET, 1, commit_reads_more, ctx);
+}
+
+static void commit_builds(void *ctx)
+{
+    ((struct commit_reads *)ctx)->has_built = true;
+    kv_spy_plan(KV_SPY_GET, 1, commit_looks, ctx);
+}
+
+/* Each read would be a round trip of every commit. */
+LAKE_LAB_TEST(lake_commit, nothing_is_read_between_the_last_look_at_the_branch_and_the_publish)
+{
+    struct hand h = hand_of(lab);
+    struct commit_reads reads = {0};
+
+    hand_put(&h, "main", "a", "a");
+    hand_commit(&h, "main", "first");
+    hand_put(&h, "main", "a", "b");
+    kv_spy_begin(h.lake);
+    kv_spy_plan(KV_SPY_SCAN, 2, commit_builds, &reads); /* the first scan is that of the seal */
+    hand_commit(&h, "main", "second");
+    CHECK(!kv_spy_happened());
+    kv_spy_end(h.lake);
+    CHECK(reads.has_built && reads.has_looked && !reads.reads_more);
+    CHECK_STR(hand_history(&h, "main"), STR("second|first|Repository created"));
     hand_release(&h);
 }
 
@@ -387,32 +431,180 @@ LAKE_LAB_TEST(lake_clean, a_damaged_row_does_not_stop_the_cleaner)
     hand_release(&h);
 }
 
-/* Together the rows are larger than a write may be. */
-LAKE_LAB_TEST(lake_clean, a_draft_of_large_rows_is_written_in_parts)
+/* Puts rows into a token of the branch, and returns how many rows of this size one write of a draft
+ * has at most. */
+static unsigned put_large_rows(struct hand *h, const struct lake_branch *b, unsigned count)
 {
-    enum { ROWS = 36, ROW_BYTES = 1000 * 1000 };
-    struct hand h = hand_of(lab);
-    struct lake_branch b = hand_read_branch(&h, "main");
-    struct lake_draft draft = {0};
-    struct layers *walk;
+    enum { ROW_BYTES = 1000 * 1000, WRITE_BYTES = 4 * MIB };
     struct buf data = {0}, record = {0};
     struct err err = {0};
 
     for (size_t i = 0; i < ROW_BYTES; i++)
         buf_append_char(&data, 'x');
     lake_staged_write(&record, &(struct lake_staged){STR("identity"), buf_str(&data)});
-    for (unsigned i = 0; i < ROWS; i++) {
-        struct str path = arena_fmt(&h.arena, "%u", i);
-        CHECK_OK(
-            kv_set(h.lake->kv, lake_key_staged(&h.arena, b.staging, path), buf_str(&record), &err));
+    for (unsigned i = 0; i < count; i++) {
+        struct str path = arena_fmt(&h->arena, "%02u", i);
+        CHECK_OK(kv_set(h->lake->kv, lake_key_staged(&h->arena, b->staging, path), buf_str(&record),
+                        &err));
     }
-    struct layers_options o = {.tokens = &b.staging, .token_count = 1, .shows_tombstones = true};
-    CHECK_OK(layers_open(&walk, h.lake, &o, &err));
-    CHECK_OK(draft_make(&draft, h.lake, &h.arena, &h.repo, b.id, walk, NULL, NULL, &err));
-    layers_close(walk);
-    CHECK_INT(draft.count, ROWS);
-    CHECK_INT(hand_count_rows(&h, draft.token), ROWS);
     buf_release(&data);
     buf_release(&record);
+    return WRITE_BYTES / ROW_BYTES + 1;
+}
+
+/* Makes a draft, of a branch that only its token names, from the rows of the branch's token. */
+static int make_draft(struct hand *h, struct lake_branch *b, struct lake_draft *out,
+                      draft_row_fn *fn, void *ctx)
+{
+    struct layers_options o = {.tokens = &b->staging, .token_count = 1, .shows_tombstones = true};
+    struct layers *walk;
+
+    CHECK_INT(layers_open(&walk, h->lake, &o, &h->err), 0);
+    int code = draft_make(out, h->lake, &h->arena, &h->repo, STR("slow"), walk, fn, ctx, &h->err);
+    layers_close(walk);
+    return code;
+}
+
+/* Together the rows are larger than a write may be. */
+LAKE_LAB_TEST(lake_clean, a_draft_of_large_rows_is_written_in_parts)
+{
+    enum { ROWS = 36 };
+    struct hand h = hand_of(lab);
+    struct lake_branch b = hand_read_branch(&h, "main");
+    struct lake_draft draft = {0};
+
+    put_large_rows(&h, &b, ROWS);
+    CHECK_INT(make_draft(&h, &b, &draft, NULL, NULL), 0);
+    CHECK_INT(draft.count, ROWS);
+    CHECK_INT(hand_count_rows(&h, draft.token), ROWS);
+    hand_release(&h);
+}
+
+/* What happens to a draft while it is being filled. */
+struct slow_draft {
+    struct hand *hand;
+    unsigned row, at;
+    struct str token;     /* the draft's, when the row `at` is reached */
+    struct str announced; /* the draft's row on the cleanup list at that time */
+};
+
+/* Notes the draft and its row on the cleanup list. */
+static void slow_draft_note(void *ctx)
+{
+    struct slow_draft *s = ctx;
+    struct kv_scan *scan = NULL;
+    struct str key, value;
+    struct err err = {0};
+
+    CHECK_OK(kv_scan_open(&scan, s->hand->lake->kv, NULL, LAKE_CLEANUP, NULL, &err));
+    while (kv_scan_next(scan, &key, &value, &err) == 0)
+        if (str_find(key, STR("-slow:")) > 0) {
+            s->token = arena_str(&s->hand->arena, key);
+            s->announced = arena_str(&s->hand->arena, value);
+        }
+    kv_scan_free(scan);
+    CHECK(s->token.len);
+}
+
+static int drop_between_two_writes(void *ctx, struct arena *a, struct layers_row *row, bool *keep,
+                                   struct err *err)
+{
+    struct slow_draft *s = ctx;
+
+    if (s->row++ != s->at)
+        return 0;
+    slow_draft_note(s);
+    CHECK(hand_count_rows(s->hand, s->token) > 0);
+    give_up_drafts(s->hand);
+    CHECK_INT(hand_count_rows(s->hand, s->token), 0);
+    return 0;
+}
+
+/* The dropped token is on no list any more, so a row that came later would stay for ever. */
+LAKE_LAB_TEST(lake_clean, a_draft_that_was_dropped_gets_no_further_row)
+{
+    struct hand h = hand_of(lab);
+    struct slow_draft s = {.hand = &h};
+    struct lake_branch b = hand_read_branch(&h, "main");
+    struct lake_draft draft = {0};
+
+    unsigned write = put_large_rows(&h, &b, 12);
+    s.at = write + 1;
+    CHECK_INT(make_draft(&h, &b, &draft, drop_between_two_writes, &s), ERR_AGAIN);
+    CHECK_INT(draft.token.len, 0);
+    CHECK_INT(hand_count_rows(&h, s.token), 0);
+    lake_cleaner_wake(h.lake); /* without fences the token is dropped a second time */
+    CHECK_SOON(is_clean(&h));
+    hand_release(&h);
+}
+
+static int let_time_pass(void *ctx, struct arena *a, struct layers_row *row, bool *keep,
+                         struct err *err)
+{
+    struct slow_draft *s = ctx;
+
+    if (s->row++ != s->at)
+        return 0;
+    slow_draft_note(s);
+    int64_t since = clock_wall_ms();
+    CHECK_SOON(clock_wall_ms() > since);
+    s->hand->lake->draft_renew_ms = 0;
+    return 0;
+}
+
+static int keep_no_row(void *ctx, struct arena *a, struct layers_row *row, bool *keep,
+                       struct err *err)
+{
+    *keep = false;
+    return let_time_pass(ctx, a, row, keep, err);
+}
+
+/* A draft that is filled slowly stays young for the cleaner, and a branch can take it. */
+LAKE_LAB_TEST(lake_clean, a_draft_is_renewed_while_it_is_filled)
+{
+    struct hand h = hand_of(lab);
+    struct slow_draft s = {.hand = &h};
+    struct lake_branch b = hand_read_branch(&h, "main");
+    struct lake_draft draft = {0};
+    struct kv_value row;
+
+    put_large_rows(&h, &b, 12);
+    CHECK_INT(make_draft(&h, &b, &draft, let_time_pass, &s), 0);
+    CHECK_STR(draft.token, s.token);
+    CHECK_INT(draft.count, 12);
+    CHECK_INT(hand_count_rows(&h, draft.token), 12);
+    CHECK_INT(
+        kv_get(h.lake->kv, NULL, &h.arena, lake_key_cleanup(&h.arena, draft.token), &row, &h.err),
+        0);
+    CHECK(!str_eq(row.bytes, s.announced));
+    struct branch_change c = branch_change_of(&h.repo, &b, "lake.compact");
+    c.next.sealed = &draft.token;
+    c.next.sealed_count = 1;
+    c.draft = &draft;
+    CHECK_INT(branch_change_write(h.lake, &h.arena, &c, NULL, &h.err), 0);
+    CHECK_SOON(is_clean(&h));
+    CHECK_INT(hand_count_rows(&h, draft.token), 12);
+    hand_release(&h);
+}
+
+/* The walk may leave out so many rows that it does not write for a long time. */
+LAKE_LAB_TEST(lake_clean, a_draft_is_renewed_while_no_row_is_kept)
+{
+    struct hand h = hand_of(lab);
+    struct slow_draft s = {.hand = &h, .at = 1};
+    struct slow_draft later = {.hand = &h};
+    struct lake_branch b = hand_read_branch(&h, "main");
+    struct lake_draft draft = {0};
+
+    hand_put(&h, "main", "a", "a");
+    hand_put(&h, "main", "b", "b");
+    hand_put(&h, "main", "c", "c");
+    kv_spy_begin(h.lake);
+    kv_spy_plan(KV_SPY_WRITE, 3, slow_draft_note, &later);
+    CHECK_INT(make_draft(&h, &b, &draft, keep_no_row, &s), 0);
+    CHECK(kv_spy_happened());
+    kv_spy_end(h.lake);
+    CHECK(!str_eq(later.announced, s.announced));
+    CHECK_SOON(is_clean(&h));
     hand_release(&h);
 }

@@ -126,6 +126,192 @@ LAKE_LAB_TEST(lake_criss_cross, the_tree_of_the_bases_is_not_stored)
     hand_release(&h);
 }
 
+/* --- many merge bases --- */
+
+/* What main and side make of a path that a merge base has set to 1; NULL: they remove it. */
+struct decision {
+    const char *main, *side;
+};
+static const struct decision decisions[] = {
+    {"0", "1"}, {"1", "0"}, {"1", "1"},  {"0", "0"}, /* no conflict if the path was 0 before, too */
+    {"2", "1"}, {"1", "2"}, {NULL, "1"}, {"1", NULL}, {"2", "2"}, {NULL, NULL},
+};
+enum { DECISIONS = ARRAY_SIZE(decisions), DECISIONS_WITHOUT_BASE = 4 };
+
+struct many_bases {
+    struct hand *hand;
+    unsigned bases;
+    unsigned paths; /* how many paths each base sets: the first ones of `decisions` */
+};
+
+static const char *many_path(const struct many_bases *m, unsigned base, unsigned path)
+{
+    return arena_fmt(&m->hand->arena, "%02u-%u", base, path).p;
+}
+
+static const char *many_branch(const struct many_bases *m, unsigned base)
+{
+    return arena_fmt(&m->hand->arena, "b%02u", base).p;
+}
+
+/* Sets every path of a base to the value. */
+static void many_put(const struct many_bases *m, const char *branch, unsigned base,
+                     const char *value)
+{
+    for (unsigned i = 0; i < m->paths; i++)
+        hand_put(m->hand, branch, many_path(m, base, i), value);
+}
+
+/* Makes branches that set their paths from 0 to 1, and merges all of them into main and into side.
+ * The heads of these branches are the merge bases of main and side then. The first one has the
+ * highest generation. */
+static void many_cross(const struct many_bases *m)
+{
+    struct hand *h = m->hand;
+
+    for (unsigned i = 0; i < m->bases; i++)
+        many_put(m, "main", i, "0");
+    hand_commit(h, "main", "zeros");
+    hand_branch(h, "side", "main");
+    for (unsigned i = 0; i < m->bases; i++)
+        hand_branch(h, many_branch(m, i), "main");
+    for (unsigned i = 0; i < m->bases; i++) {
+        many_put(m, many_branch(m, i), i, "1");
+        hand_commit(h, many_branch(m, i), "ones");
+    }
+    hand_put(h, many_branch(m, 0), "other", "");
+    hand_commit(h, many_branch(m, 0), "other");
+    for (unsigned i = 0; i < m->bases; i++) {
+        hand_merge(h, many_branch(m, i), "main");
+        hand_merge(h, many_branch(m, m->bases - 1 - i), "side");
+    }
+}
+
+static void many_decide(const struct many_bases *m, const char *branch)
+{
+    bool is_main = strcmp(branch, "main") == 0;
+
+    for (unsigned i = 0; i < m->bases; i++)
+        for (unsigned k = 0; k < m->paths; k++) {
+            const char *value = is_main ? decisions[k].main : decisions[k].side;
+            if (!value)
+                hand_remove(m->hand, branch, many_path(m, i, k));
+            else if (strcmp(value, "1") != 0)
+                hand_put(m->hand, branch, many_path(m, i, k), value);
+        }
+    hand_commit(m->hand, branch, "decided");
+}
+
+/* The value of a merged path by the definition of a three-way merge. */
+static const char *many_merged(const struct decision *d, const char *base)
+{
+    return d->main && strcmp(d->main, base) == 0 ? d->side : d->main;
+}
+
+/* Checks the merge in both directions. The first `known` bases count: their paths were 1 in the
+ * base of the merge, and all other paths were 0. */
+static void many_expect(const struct many_bases *m, unsigned known)
+{
+    struct hand *h = m->hand;
+
+    hand_branch(h, "copy", "side");
+    hand_merge(h, "side", "main");
+    hand_merge(h, "main~1", "copy");
+    for (unsigned i = 0; i < m->bases; i++)
+        for (unsigned k = 0; k < m->paths; k++) {
+            const char *want = many_merged(&decisions[k], i < known ? "1" : "0");
+            hand_expect(h, "main", many_path(m, i, k), want);
+            hand_expect(h, "copy", many_path(m, i, k), want);
+        }
+}
+
+static size_t many_count(struct hand *h, bool *has_more)
+{
+    struct str left = hand_read_branch(h, "main").commit_id;
+    struct merge_bases found;
+
+    CHECK_INT(lake_merge_bases(h->lake, &h->arena, &h->repo, &left, 1,
+                               hand_read_branch(h, "side").commit_id, &found, &h->err),
+              0);
+    *has_more = found.has_more;
+    return found.count;
+}
+
+LAKE_LAB_TEST(lake_criss_cross, all_changes_of_three_bases_count)
+{
+    struct hand h = hand_of(lab);
+    struct many_bases m = {&h, 3, DECISIONS};
+    bool has_more;
+
+    many_cross(&m);
+    many_decide(&m, "main");
+    many_decide(&m, "side");
+    CHECK_INT(many_count(&h, &has_more), 3);
+    CHECK(!has_more);
+    many_expect(&m, 3);
+    hand_release(&h);
+}
+
+/* docs/lake-trees.md, "Several merge bases": with too many bases, or too large ones, only the one
+ * with the highest generation is used. */
+static void expect_limit(struct lake_lab *lab, unsigned bases, unsigned known)
+{
+    struct hand h = hand_of(lab);
+    struct many_bases m = {&h, bases, DECISIONS_WITHOUT_BASE};
+    bool has_more;
+
+    many_cross(&m);
+    many_decide(&m, "main");
+    many_decide(&m, "side");
+    CHECK_INT(many_count(&h, &has_more), bases < MERGE_BASES_MAX ? bases : MERGE_BASES_MAX);
+    CHECK_INT(has_more, bases > MERGE_BASES_MAX);
+    many_expect(&m, known);
+    hand_release(&h);
+}
+
+LAKE_LAB_TEST(lake_criss_cross, sixteen_bases_are_merged)
+{
+    expect_limit(lab, MERGE_BASES_MAX, MERGE_BASES_MAX);
+}
+
+LAKE_LAB_TEST(lake_criss_cross, of_seventeen_bases_only_the_first_is_used)
+{
+    expect_limit(lab, MERGE_BASES_MAX + 1, 1);
+}
+
+LAKE_LAB_TEST(lake_criss_cross, of_bases_that_differ_too_much_only_the_first_is_used)
+{
+    lab->lake->base_bytes_max = 1;
+    expect_limit(lab, 3, 1);
+}
+
+LAKE_LAB_TEST(lake_criss_cross, of_bases_with_seventeen_bases_only_the_first_is_used)
+{
+    struct hand h = hand_of(lab);
+    struct many_bases m = {&h, MERGE_BASES_MAX + 1, 1};
+    bool has_more;
+
+    many_cross(&m);
+    hand_put(&h, "side", "s", "1");
+    hand_commit(&h, "side", "q");
+    hand_put(&h, "main", "m", "0");
+    hand_commit(&h, "main", "lower");
+    hand_put(&h, "main", "m", "1");
+    struct str p = hand_commit(&h, "main", "p");
+    hand_merge(&h, "side", "main");
+    hand_merge(&h, arena_z(&h.arena, p), "side");
+    CHECK_INT(many_count(&h, &has_more), 2);
+    CHECK(!has_more);
+    hand_remove(&h, "main", "s");
+    hand_commit(&h, "main", "removed");
+    hand_put(&h, "side", "t", "1");
+    hand_commit(&h, "side", "more");
+    hand_merge(&h, "side", "main");
+    hand_expect(&h, "main", "s", "1"); /* p has no s, so the removal is no change */
+    hand_expect(&h, "main", "t", "1");
+    hand_release(&h);
+}
+
 /* --- random histories against a model --- */
 
 enum { PATHS = 4, COMMITS = 40, HISTORIES = 12, MARK = -1 };

@@ -805,3 +805,20 @@ GC_LAB_TEST(lake_gc, the_report_says_why_a_try_failed)
     CHECK_INT(report.stage, LAKE_GC_DONE);
     hand_release(&h);
 }
+
+/* Rows of a stage and a phase that no weir knows. */
+GC_LAB_TEST(lake_gc, rows_with_unknown_values_are_damage)
+{
+    struct hand h = hand_of(lab);
+    struct kv_name report = lake_key_in(&h.arena, h.repo.partition, "gc", STR("report"));
+    struct kv_name state = gc_key_state(&h.arena, h.repo.partition);
+    struct lake_gc_report r;
+    struct lake_keep keep;
+    struct err err = {0};
+
+    CHECK_OK(kv_set(h.lake->kv, report, STR("\x10\x06"), &err));
+    CHECK_ERR(lake_gc_report(h.lake, &h.arena, &h.repo, &r, &err), ERR_CORRUPT);
+    CHECK_OK(kv_set(h.lake->kv, state, STR("\x08\x05\x10\x01"), &err));
+    CHECK_ERR(lake_keep_begin(&keep, h.lake, &h.arena, &h.repo, &err), ERR_CORRUPT);
+    hand_release(&h);
+}

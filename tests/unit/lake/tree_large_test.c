@@ -1,7 +1,9 @@
 /* Trees of many objects, with nodes of the usual sizes: what a change of one key costs, in nodes,
- * and random changes. TREE_OBJECTS says how many objects the tree of the first test has; the usual
- * number is a million. */
+ * random changes, and trees whose ids are known. TREE_OBJECTS says how many objects the tree of the
+ * first test has; the usual number is a million. */
 #include "unit/lake/tree_world.h"
+
+#include "base/bytes.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -81,6 +83,107 @@ TEST_TIMEOUT(lake_tree_large, one_changed_key_of_a_million_writes_at_most_four_n
         (unsigned long long)objects, stats.height, (unsigned long long)r.nodes,
         (unsigned long long)nodes[ROUNDS / 2], (unsigned long long)nodes[ROUNDS - 1]);
     world_close(&w);
+}
+
+/* --- trees whose ids are known --- */
+
+/* Numbers of docs/lake-trees.md: "The file" and "The rule of splitting". */
+enum {
+    GOLDEN_OBJECTS = 20000,
+    GOLDEN_LEAF = 64 << 10,
+    GOLDEN_INDEX = 32 << 10,
+    GOLDEN_CHILDREN = 4,
+    GOLDEN_LEVELS = 16,
+    FOOTER_LEN = 64,
+    FOOTER_RECORDS = 44,
+    FOOTER_WEIGHT = 48,
+    HEADER_LEVEL = 8,
+};
+
+/* The records of struct many, with a beginning before each key that makes the keys long. */
+struct golden {
+    struct many many;
+    size_t pad;
+    char key[2048];
+};
+
+static int golden_next(void *ctx, struct tree_record *out, struct err *err)
+{
+    struct golden *g = ctx;
+    int code = many_next(&g->many, out, err);
+
+    if (code < 0)
+        return code;
+    memset(g->key, 'x', g->pad);
+    memcpy(g->key + g->pad, out->key.p, out->key.len);
+    out->key = str_n(g->key, g->pad + out->key.len);
+    return 0;
+}
+
+/* Counts the nodes of each level. No node is larger than the rule allows, and of each level above
+ * the leaves only the last node may have fewer than four children. */
+static void golden_check_nodes(struct world *w, size_t record_max, unsigned levels[GOLDEN_LEVELS])
+{
+    unsigned narrow[GOLDEN_LEVELS] = {0};
+    size_t cursor = 0;
+    struct str id;
+    void *value;
+
+    while (map_next(&w->files, &cursor, &id, &value)) {
+        struct str bytes = buf_str(&((const struct world_file *)value)->bytes);
+        const unsigned char *footer = (const unsigned char *)bytes.p + bytes.len - FOOTER_LEN;
+        unsigned level = (unsigned char)bytes.p[HEADER_LEVEL];
+        size_t target = level ? GOLDEN_INDEX : GOLDEN_LEAF;
+        CHECK(level < GOLDEN_LEVELS);
+        CHECK(le32_read(footer + FOOTER_WEIGHT) <= 4 * target + record_max);
+        levels[level]++;
+        narrow[level] += level && le32_read(footer + FOOTER_RECORDS) < GOLDEN_CHILDREN;
+    }
+    for (unsigned i = 0; i < GOLDEN_LEVELS; i++)
+        CHECK(narrow[i] <= 1);
+}
+
+/* Builds a tree, which must have this id and these numbers of nodes on its levels. A change of the
+ * rule of splitting, of the hash's seeds or of a target size would give existing repositories other
+ * ids, so that their next commits, diffs and merges would read and write whole trees. */
+static void golden_expect(size_t objects, size_t pad, size_t record_max, const char *root,
+                          const unsigned want[GOLDEN_LEVELS])
+{
+    struct golden *g = xzalloc(sizeof(*g));
+    struct tree_changes changes = {golden_next, g};
+    struct tree_write_options o = {0};
+    unsigned levels[GOLDEN_LEVELS] = {0};
+    struct tree_result r;
+    struct world w;
+    struct err err = {0};
+
+    g->many = (struct many){.end = objects, .step = 1};
+    g->pad = pad;
+    world_open(&w, 1 << 20);
+    CHECK_OK(tree_apply(&w.store, STR_EMPTY, &changes, &o, &r, &err));
+    golden_check_nodes(&w, record_max, levels);
+    for (unsigned i = 0; i < GOLDEN_LEVELS; i++)
+        CHECK_INT(levels[i], want[i]);
+    CHECK_STR(str_z(r.root), str_z(root));
+    world_close(&w);
+    free(g);
+}
+
+TEST(lake_tree_large, a_tree_has_the_id_that_it_always_had)
+{
+    static const unsigned levels[GOLDEN_LEVELS] = {52, 1};
+
+    golden_expect(GOLDEN_OBJECTS, 0, 1024,
+                  "e9754a45ccd51424e97168cff8ba46db78c89971551c3845f686c5ab787a2781", levels);
+}
+
+/* Nodes of long keys have few children, so this tree has more levels. */
+TEST(lake_tree_large, a_tree_of_long_keys_has_the_id_that_it_always_had)
+{
+    static const unsigned levels[GOLDEN_LEVELS] = {590, 62, 7, 1};
+
+    golden_expect(GOLDEN_OBJECTS, 1990, 5000,
+                  "e2e84e3a6a34559e666505a246deb7f88289665ef53b6993e7c2809edb2afbc6", levels);
 }
 
 /* --- random changes --- */

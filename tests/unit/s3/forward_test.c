@@ -105,6 +105,13 @@ PAIR_TEST(headers_that_were_hoisted_into_a_query_arrive_as_headers)
     gate_ask(&p->front, NOBODY, request.p, NULL, STR("first"), 200);
     gate_ask(&p->front, NOBODY, request.p, NULL, STR("second"), 412);
     check_kept(p, "/box/once", STR("first"));
+    buf_reset(&request);
+    gate_presign(&request, ALICE,
+                 "GET /box/once?x-weir-if-match=%228b04d5e3775d298e78455efc5ca404d5%22", NULL);
+    gate_ask(&p->front, NOBODY, request.p, NULL, NONE, 200);
+    gate_do(&p->front, "DELETE /box/once", 204);
+    gate_ask(&p->front, ALICE, "PUT /box/once", NULL, STR("second"), 200);
+    gate_ask(&p->front, NOBODY, request.p, NULL, NONE, 412);
     buf_release(&request);
 }
 

@@ -120,6 +120,23 @@ GATE_TEST(an_address_that_was_presigned_for_a_new_object_is_good_once)
     CHECK_STR(g->body, STR("first"));
 }
 
+GATE_TEST(an_address_that_was_presigned_for_an_etag_reads_no_other_object)
+{
+    static const char address[] =
+        "GET /box/key?x-weir-if-match=%225d41402abc4b2a76b9719d911017c592%22";
+
+    gate_ask(g, ALICE, "PUT /box/key", NULL, STR("hello"), 200);
+    ask_presigned(g, address, NULL, NULL, NONE, 200);
+    CHECK_STR(g->body, STR("hello"));
+    ask_presigned(g, address, NULL, "range: bytes=1-2", NONE, 206);
+    ask_presigned(g, address, NULL, "if-match: \"other\"", NONE, 400);
+    GATE_ERROR(g, "InvalidRequest");
+    gate_ask(g, ALICE, "PUT /box/key", NULL, STR("other"), 200);
+    ask_presigned(g, address, NULL, NULL, NONE, 412);
+    /* in a request that is signed by headers it is nothing */
+    gate_ask(g, ALICE, address, NULL, NONE, 200);
+}
+
 GATE_TEST(a_header_and_its_parameter_say_the_same)
 {
     ask_presigned(g, "PUT /box/key?x-amz-meta-a=1", "x-amz-meta-a: 1", "x-amz-meta-a: 1", STR("x"),
