@@ -120,8 +120,8 @@ static int account_open(struct account_work *w, struct err *err)
     return code < 0 ? account_fail(w, archive_code_of_storage(code), "upload", code, err) : 0;
 }
 
-/* Ends the sync and returns its outcome. A sync that was canceled does not count as a failure of
- * the account. */
+/* Ends the sync and returns its outcome (archive/runner.h). A failure is logged and counted, unless
+ * the sync was canceled or has lost the account's lock. */
 static enum runner_outcome account_end(struct account_work *w, int code, struct err *err)
 {
     const struct log *log = w->archive->log;

@@ -57,7 +57,8 @@ struct packed_object {
 int packed_find(struct packed_object *out, const struct packed *p,
                 const unsigned char id[GIT_ID_MAX], struct err *err) MUST_CHECK;
 /* Reads an object. *data is borrowed until the next call. ERR_TOO_LARGE: the object has more than
- * `max` bytes. */
+ * `max` bytes, or reading it passes a limit of the pack (PACKED_DELTA_MAX, struct packed_options).
+ * */
 int packed_read(struct packed *p, const struct packed_object *object, uint64_t max,
                 struct str *data, struct err *err) MUST_CHECK;
 

@@ -11,7 +11,7 @@ enum {
     MEND_TURN_MS = MS_PER_S,
     /* Longest pause while passes do not make the counts agree. */
     MEND_PAUSE_MAX_MS = MS_PER_MINUTE,
-    REBUILD_PAUSE_MS = 10 * MS_PER_S, /* pause between two searches for slots without a task */
+    REBUILD_PAUSE_MS = 10 * MS_PER_S, /* pause between two searches for slots that are not built */
 };
 
 /* Writes the table of slots to the store if the store has none, or an older one. *epoch becomes the

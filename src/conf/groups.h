@@ -24,8 +24,8 @@ void conf_groups_check(struct conf *c, const struct conf_where *w);
 /* Overwrites the secrets of storages, users and forges. Call this before the arena is released. */
 void conf_groups_release(struct conf *c);
 
-/* Calls `row` for each key with a prefix such as "storages.NAME.", a name such as "url", and a
- * sentence about the key. */
+/* Calls `row` once for each key. Its arguments are the key's prefix (such as "storages.NAME."), the
+ * key's name (such as "url"), and a sentence about the key. */
 void conf_groups_document(void (*row)(void *ctx, const char *prefix, const char *name,
                                       const char *doc),
                           void *ctx);

@@ -41,9 +41,9 @@ struct installation_options {
  * error: it is asked again later. */
 int installation_open(struct installation **out, const struct installation_options *o,
                       struct err *err) MUST_CHECK;
-/* Writes the store's id to the data folder. The start calls this after it has found that this
- * process's key file opens the users' secrets in the store. So a start that fails remembers
- * nothing. */
+/* Writes the installation's id to the data folder, if the folder remembers none yet. The start
+ * calls this after it has found that this process's key file opens the users' secrets in the store.
+ * So a start that fails before this call remembers nothing. */
 int installation_keep(struct installation *i, struct err *err) MUST_CHECK;
 /* Closes `i`, which no other thread may use any more. Tells the store that the process ends, if the
  * store can be reached. NULL is fine. */

@@ -1,6 +1,7 @@
 /* The work queue: tasks in queueDB, in Asynq's layout. docs/queue.md has the invariants (Q1 to Q9),
- * the keys and the times. Every call is one script on the store, and times are taken from the
- * store's clock. Any thread may call these functions.
+ * the keys and the times. Each change of a task's state is one script on the store (Q1), and the
+ * store's clock decides when a lease ends and when a task is due. Any thread may call these
+ * functions.
  *
  * Calls fail with the store's codes (store/store.h), and with the codes that are named below. The
  * strings of a task that a call returns are in the arena of that call. */

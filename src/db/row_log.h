@@ -2,9 +2,10 @@
  * own. A row is written as part of a change, read in order by one thread, and then deleted.
  *
  * - A row exists exactly when its change is committed.
- * - A row has a *place*: bytes that its writer chooses and that grow from change to change. A
- *   reader continues after the last place that it has handled. So it misses no row, and never has
- *   to skip deleted rows.
+ * - A row has a *place*: bytes that its writer chooses. They encode one number or several, which
+ *   grow from change to change of a storage. A reader remembers, for each storage, the last place
+ *   that it has handled, and continues after it. So it misses no row, and never has to skip deleted
+ *   rows.
  * - Rows are deleted without a sync, so after a crash of the machine some may be there again. A
  *   reader must be able to handle a row twice.
  *

@@ -395,7 +395,8 @@ static int server_check(struct store *s, struct err *err)
     return code;
 }
 
-/* Sets kv->warning if a restart of the server would lose acknowledged rows. */
+/* Sets kv->warning if Redis has no append-only file, because a restart may then lose acknowledged
+ * rows. Clears kv->warning if Redis has one, or does not say. */
 static void server_look(struct kv *kv)
 {
     static const char no_aof[] = "the Redis of the key-value store has no append-only file: when "

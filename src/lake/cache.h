@@ -32,9 +32,9 @@ void cache_written(struct tree_store *t, const struct node_id *id, unsigned leve
 void *cache_zstd_take(struct tree_cache *c);
 void cache_zstd_give(struct tree_cache *c, void *zstd);
 
-/* Keep jobs that no builder uses now (lake/tree_build.h), so that their memory is used again.
- * cache_job_take() returns NULL when no job is kept. cache_job_give() returns false when enough
- * jobs are kept; then the caller frees the job. */
+/* These two functions lend and keep jobs that no builder uses now (lake/tree_build.h), so that
+ * their memory is used again. cache_job_take() returns NULL when no job is kept. cache_job_give()
+ * returns false when enough jobs are kept; then the caller frees the job. */
 struct tree_job;
 struct tree_job *cache_job_take(struct tree_cache *c);
 bool cache_job_give(struct tree_cache *c, struct tree_job *j);

@@ -227,11 +227,12 @@ static int claim_refuse(const struct claim *c, enum claim_state state, struct er
                    STR_ARG(str_head(r->space, 160)));
 }
 
-/* Judges the claim `seen`, and changes it where that is needed. If this lake's records have the
- * life of the claim, and this is the first look of this process (`first`), the life of this process
- * replaces it (N2). If the records do not have the life of the claim, this process adds its own
- * life as the rival (N3). ERR_PRECONDITION, ERR_CONFLICT: another process has just changed the
- * claim. */
+/* Judges the claim `seen`, and changes it where that is needed. If the life that the claim names
+ * has a row in this lake's records, or the claim names no life, the claim is this lake's. Then this
+ * process writes its own life in its place, if this is its first look (`first`) or no life is named
+ * (N2). If the named life has no row, it belongs to another lake. Then this process adds its own
+ * life as the rival, unless the claim names a rival already (N3). ERR_PRECONDITION, ERR_CONFLICT:
+ * another process has just changed the claim. */
 static int claim_judge(struct claim *c, const struct claim_seen *seen, bool first,
                        struct claim_look *out, struct err *err)
 {

@@ -167,7 +167,8 @@ int gc_each_row(struct gc_run *g, struct str prefix, gc_row_fn *fn, struct err *
 
 /* Finds the commits that have expired, and marks them (gc_retain.c). */
 int gc_retain(struct gc_run *g, struct err *err) MUST_CHECK;
-/* Lists files, tokens and trees, and writes the list of dead files (gc_mark.c). */
+/* Finds the dead files and writes the list of them (gc_mark.c). Calls gc_retain(). Dead are the old
+ * files that no staged entry, no unfinished upload and no tree needs (G3 to G6). */
 int gc_mark(struct gc_run *g, struct err *err) MUST_CHECK;
 /* Calls fn() with the root of each tree of the last dump of refs (gc_dump.c). */
 typedef int gc_tree_fn(void *ctx, struct str root, struct err *err);

@@ -19,7 +19,8 @@ struct lake_upload {
     struct str initiator;
     int64_t started_ms;
     int64_t finished_ms; /* 0: the upload is not finished */
-    /* The answer that the client got when the upload was finished, and a digest of the parts. */
+    /* Set when the upload is finished. The answer that the client got is etag, size and
+     * modified_ms; `parts` is a digest of the parts that the client named. */
     struct str etag, parts;
     uint64_t size;
     int64_t modified_ms;

@@ -17,10 +17,10 @@ struct config_copy {
     size_t command_count;
 };
 
-/* Reads the database and writes the file, with mode 0600. The file is durable on return; after a
- * crash or an error it is either the new file or the one before. After reading, the function checks
- * that the store is still the known one (store_is_known()). The caller sets the installation and
- * the count in *head; this function sets the other members. */
+/* Reads configDB and writes the file, with mode 0600. The file is durable on return; after a crash
+ * or an error it is either the new file or the one before. After reading, the function checks that
+ * the store is still the known one (store_is_known()). The caller sets `installation` and `count`
+ * of *head; this function sets `time_ms`, and leaves the commands alone. */
 int config_copy_write(struct store *config, const struct seal_key *key, const char *path,
                       struct config_copy *head, struct err *err) MUST_CHECK;
 /* Reads the file. The result is in the arena. ERR_NOT_FOUND: there is no such file. ERR_CORRUPT:

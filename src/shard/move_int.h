@@ -94,8 +94,9 @@ int move_open_map(struct sharded *s, struct shard_map **out, struct err *err) MU
 int move_note_split(struct sharded *s, struct str at, struct err *err) MUST_CHECK;
 int move_note_merge(struct sharded *s, struct str at, struct err *err) MUST_CHECK;
 int move_note_disable(struct sharded *s, struct err *err) MUST_CHECK;
-/* Finds the best boundary of a split. *keys is the number of keys that will move. ERR_NOT_FOUND:
- * the bucket has too few keys. */
+/* Chooses where a split should cut: *at is the best boundary (shard/plan.h) for the segment with
+ * the most keys. *keys is about the number of keys that will move, estimated from a sample.
+ * ERR_NOT_FOUND: no segment has enough keys to split. */
 int move_find_median(struct sharded *s, struct arena *a, struct str *at, uint64_t *keys,
                      struct err *err) MUST_CHECK;
 /* Counts the keys that the move in the map still has to move. */

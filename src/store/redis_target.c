@@ -293,7 +293,7 @@ static bool has_sentinel(const struct redis_target *t, const struct redis_target
     return false;
 }
 
-/* Whether both targets have the same sentinels, in any order. */
+/* Whether `a` has every sentinel of `b`, in any order. */
 static bool has_sentinels_of(const struct redis_target *a, const struct redis_target *b)
 {
     for (size_t i = 0; i < b->sentinel_count; i++)

@@ -255,7 +255,8 @@ struct web_stats_options {
 };
 void web_write_stats(struct rest_call *c, const struct lake_repo *r, const struct lake_object *o,
                      const struct web_stats_options *how);
-/* Returns the entry's address as s3://bucket/key, in the arena. */
+/* Returns the full address of the entry's bytes: the entry's own address if that is full, otherwise
+ * s3://bucket/key, made in the arena from the repository's namespace and the address. */
 struct str web_address(struct arena *a, const struct lake_repo *r, const struct lake_entry *e);
 
 /* --- tables, one for each file --- */

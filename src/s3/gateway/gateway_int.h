@@ -537,8 +537,9 @@ int encrypt_source_unlock(struct call *c, const struct copy_source *s, struct ge
                           struct err *err) MUST_CHECK;
 /* Makes a random ETag, in a form that shows that it is not an MD5. */
 struct str encrypt_etag(struct call *c);
-/* Returns the value of a policy's condition key about the encryption of the upload that a part
- * belongs to; NULL p: the key has no value. */
+/* For a request with an uploadId: returns the value of a policy's condition key about encryption,
+ * as the client asked for it when the upload was begun. NULL p: the request names no upload that
+ * can be read, or the upload gives the key no value. */
 struct str encrypt_policy_value(struct call *c, enum policy_key key);
 void respond_encryption(struct call *c);
 
