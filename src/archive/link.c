@@ -5,7 +5,8 @@
 
 /* --- Link --- */
 
-/* Reads `<url>` at the beginning of *rest and removes it from *rest. */
+/* Reads `<url>` at the beginning of *rest and removes it from *rest. Returns false when *rest does
+ * not begin with such a URL. */
 static bool link_take_url(struct str *rest, struct str *url)
 {
     *rest = str_trim(*rest);
@@ -15,7 +16,7 @@ static bool link_take_url(struct str *rest, struct str *url)
 }
 
 /* Reads the value of a parameter at the beginning of *rest and removes it from *rest. The value is
- * a quoted string, or a token. */
+ * a quoted string, or a token. Returns false when *rest begins with neither. */
 static bool link_take_value(struct str *rest, struct str *value)
 {
     size_t n = 0;

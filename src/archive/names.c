@@ -173,7 +173,7 @@ static bool login_has_folders(struct str login, struct str folders)
 }
 
 /* Reads the part of a key that follows the login's folder: the name of a repository with the suffix
- * of the kind of object, or an extra (a name with '@'). */
+ * of the kind of object, or an extra (a name with '@'). Returns false when it is neither. */
 static bool object_read_repo(struct archive_object *out, struct str rest)
 {
     struct str repo, extra;

@@ -106,7 +106,8 @@ bool scan_more(struct scan *s)
 /* --- strings --- */
 
 /* Reads a string up to its closing quote. *inside is the text between the quotes; its escapes and
- * characters are not checked yet. */
+ * characters are not checked yet. Returns false when the text has no string here, which scan_fail()
+ * has noted. */
 static bool scan_quoted(struct scan *s, struct str *inside)
 {
     if (s->wrong)

@@ -330,8 +330,9 @@ static void serve_ls_refs(struct buf *out, const struct serve_ask *ask,
     pkt_mark(out, PKT_FLUSH);
 }
 
-/* A client that still lists its haves is answered that the server is ready. The pack that follows
- * has every object anyway. */
+/* Writes the answer to a fetch of version 2, and returns whether the pack follows it. A client that
+ * still lists its haves is answered that the server is ready, because the pack has every object
+ * anyway. */
 static bool serve_fetch_v2(struct buf *out, const struct serve_ask *ask)
 {
     if (ask->wants == 0) {
@@ -347,8 +348,8 @@ static bool serve_fetch_v2(struct buf *out, const struct serve_ask *ask)
     return true;
 }
 
-/* A client of version 0 lists its haves in several requests, until it is done. Only then the pack
- * follows. */
+/* Writes the answer to a fetch of version 0, and returns whether the pack follows it. The client
+ * lists its haves in several requests, and the pack follows only the last of them. */
 static bool serve_fetch_v0(struct buf *out, const struct serve_ask *ask)
 {
     pkt_line(out, "NAK");

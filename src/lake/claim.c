@@ -75,7 +75,8 @@ static bool claim_is_name(struct str text)
     return text.len > 0;
 }
 
-/* Takes the next line if it begins with `word` and ends with a name; *out is the name. */
+/* Takes the next line, which must consist of `word` and a name; *out is the name. Returns false
+ * when it does not. */
 static bool claim_line(struct str *text, struct str word, struct str *out)
 {
     struct str line, rest;

@@ -411,7 +411,7 @@ static void claims_begin_pass(struct lake_claims *c)
 }
 
 /* Finds a note of a repository that the present pass has not found. The next call finds another
- * note. */
+ * note. Returns false when there is no further one. */
 static bool claims_find_unmet(struct lake_claims *c, struct arena *a, struct str *out)
 {
     size_t cursor = 0;

@@ -152,7 +152,7 @@ static void log_walk_key(const struct log_walk *w, struct str after, struct buf 
         log_key_add(key, o->prefixes[i]);
 }
 
-/* Continues a walk that an earlier page has paused. */
+/* Continues a walk that an earlier page has paused. Returns false when no such walk is kept. */
 static bool log_resume(struct log_walk *w)
 {
     struct log_pause pause;

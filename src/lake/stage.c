@@ -151,7 +151,8 @@ static int stage_prepare(struct staging *s, const struct lake_put *puts, size_t 
  * change of the rules also changes the repository's record.
  *
  * The cache is not used for a write that needs more than these records (a write with a condition or
- * with `keep`), nor after the store has refused an earlier try. */
+ * with `keep`), nor after the store has refused an earlier try. Returns false when the cache is not
+ * used or lacks the records; the caller then reads them. */
 static bool stage_recall(struct staging *s)
 {
     if (s->was_refused || s->path_count > 0 || s->o->keep)

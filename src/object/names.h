@@ -5,7 +5,8 @@
 
 #include "object/digest.h"
 
-/* Return S3's names of a checksum. NULL for MD5, which S3 does not count as a checksum. */
+/* These functions return S3's names of a checksum; NULL for MD5, which S3 does not count as a
+ * checksum. */
 const char *checksum_header(enum digest_kind kind);    /* "x-amz-checksum-crc32" */
 const char *checksum_element(enum digest_kind kind);   /* "ChecksumCRC32" */
 const char *checksum_algorithm(enum digest_kind kind); /* "CRC32" */

@@ -126,8 +126,8 @@ void sock_addr_key(const struct sock_addr *addr, unsigned char out[16])
     }
 }
 
-/* Removes the file of a unix socket on which nobody listens. Such a file stays behind when its
- * listener has ended. */
+/* Called after bind() has failed. If the reason is the file of a unix socket on which nobody
+ * listens, removes the file and returns true. Such a file is left when its listener has ended. */
 static bool remove_stale(const struct sock_addr *addr)
 {
     const struct sockaddr_un *un = (const struct sockaddr_un *)&addr->sa;

@@ -105,7 +105,8 @@ static bool find_text(struct str in, const char *text, size_t *at)
     return found != NULL;
 }
 
-/* Finds where the entry that contains `at` begins and ends. Entries do not nest. */
+/* Finds where the entry that contains `at` begins and ends. Entries do not nest. Returns false when
+ * no entry contains `at`. */
 static bool entry_around(struct str xml, size_t at, size_t *begin, size_t *end)
 {
     char open[40], close[40];

@@ -88,9 +88,9 @@ int move_open_map(struct sharded *s, struct shard_map **out, struct err *err) MU
 
 /* --- the parts of a move --- */
 
-/* Write a new move into the map. A split also makes the new shard, and a merge chooses which of the
- * two shards gets the keys. Called under s->changes. ERR_END: there is nothing to move (only for
- * SHARD_DISABLE). */
+/* These functions write a new move into the map. A split also makes the new shard, and a merge
+ * chooses which of the two shards gets the keys. The caller holds s->changes. ERR_END: there is
+ * nothing to move (only for SHARD_DISABLE). */
 int move_note_split(struct sharded *s, struct str at, struct err *err) MUST_CHECK;
 int move_note_merge(struct sharded *s, struct str at, struct err *err) MUST_CHECK;
 int move_note_disable(struct sharded *s, struct err *err) MUST_CHECK;

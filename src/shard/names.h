@@ -17,7 +17,7 @@
 
 enum { SHARD_MARK_LEN = 4, SHARD_HASH_LEN = 12, SHARD_NUMBER_MAX = 999999 };
 
-/* Return names in the arena. */
+/* These functions return names of a sharded bucket's map bucket and shards, in the arena. */
 struct str shard_map_name(struct arena *a, struct str bucket);
 struct str shard_bucket_name(struct arena *a, struct str bucket, struct str mark, uint32_t number);
 /* Returns a new random mark, in the arena. */

@@ -415,7 +415,7 @@ static bool pass_blocks(const struct pass *p, const struct shard_map *m)
     return p->is_window ? map_closes_window(m, &p->window) : map_closes(m, p->window.upto);
 }
 
-/* Called under the lock. */
+/* Does what table_drained() does. The caller holds the lock. */
 static bool table_is_drained(struct shard_table *t, uint64_t number)
 {
     const struct shard_map *m = t->current->map;

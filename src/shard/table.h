@@ -113,7 +113,8 @@ static inline const struct shard_place *pass_place(const struct pass *p)
 bool table_install(struct shard_table *t, struct shard_map *m);
 /* Whether this process holds map `number` (see above). False if another map is the current one. */
 bool table_drained(struct shard_table *t, uint64_t number);
-/* Waits until table_drained(), at most until the deadline (clock_mono_ns()). */
+/* Waits until table_drained() would return true, or another map is the current one, or the deadline
+ * (clock_mono_ns()) has passed. Returns what table_drained() would return then. */
 bool table_drain(struct shard_table *t, uint64_t number, uint64_t deadline_ns);
 /* Returns the smallest key of the window for which a pass older than `age_ns` exists: that of a
  * write, or that of a read before pass_head(). For the pass of a listing, this is the first key

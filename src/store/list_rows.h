@@ -6,8 +6,8 @@
 
 bool list_want(struct call *c, struct str key, struct object *o);
 
-/* Reads or writes the item at a position. Positions count from 0; the row of the item has the index
- * `head` plus position. */
+/* These functions read and write the item at a position. Positions count from 0; the row of the
+ * item has the index `head` plus position. list_get() returns false as run_get() does. */
 bool list_get(struct call *c, const struct object *o, int64_t position, struct str *value);
 void list_put(struct call *c, struct object *o, int64_t position, struct str value);
 

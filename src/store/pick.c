@@ -34,7 +34,7 @@ static size_t pick_walk_all(struct call *c, const struct object *o, uint64_t cou
 }
 
 /* Picks the first member whose hash is a random hash or greater; if there is no such member, the
- * first member of all. */
+ * first member of all. Returns false when there is no member. */
 static bool seek_one(struct call *c, const struct object *o, struct pick *out)
 {
     uint64_t from_hash = random_u64();

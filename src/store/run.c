@@ -11,8 +11,8 @@ int run_fail(struct run *run, int code)
     return code;
 }
 
-/* Reads without a struct err at first, because a missing row is usual and needs no error text.
- * After another failure it reads again, to get the error's text. */
+/* This function reads without a struct err at first, because a missing row is usual and needs no
+ * error text. After another failure it reads again, to get the error's text. */
 bool run_get(struct run *run, struct str key, struct str *value)
 {
     int rc;

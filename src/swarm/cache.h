@@ -111,7 +111,7 @@ int cache_remove_leecher(struct cache *c, const struct torrent *t, const struct 
 int cache_leecher_finished(struct cache *c, const struct torrent *t, const struct peer *p,
                            bool *moved, struct err *err) MUST_CHECK;
 
-/* Change slots_used by one, never below 0, and put the new number into the struct. */
+/* These functions change slots_used by one, never below 0, and set the new number in the struct. */
 int cache_increment_slots(struct cache *c, struct swarm_user *u, struct err *err) MUST_CHECK;
 int cache_decrement_slots(struct cache *c, struct swarm_user *u, struct err *err) MUST_CHECK;
 

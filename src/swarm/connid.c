@@ -20,8 +20,8 @@ uint64_t connid_make(const struct hash_key *key, const uint8_t addr[16], int64_t
     return connid_at_step(key, addr, (uint64_t)wall_ms / STEP_MS);
 }
 
-/* Checks an id: its low byte tells in which step of time it was made, and the hash of that step
- * must match. */
+/* Whether the id is valid. Its low byte tells in which step of time it was made; the step must not
+ * be too old, and the hash of that step must match. */
 bool connid_check(const struct hash_key *key, const uint8_t addr[16], int64_t wall_ms, uint64_t id)
 {
     uint64_t now = (uint64_t)wall_ms / STEP_MS + STEPS_AHEAD;

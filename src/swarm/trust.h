@@ -18,8 +18,8 @@ struct trust {
 int trust_parse(struct trust *out, struct str list, struct err *err) MUST_CHECK;
 bool trust_has(const struct trust *t, const struct peer_addr *a);
 
-/* Read the address from a text, or from a socket address. out->port is not changed. False: the
- * input is not an IP address. */
+/* These functions read the address from a text, or from a socket address. out->port is not changed.
+ * False: the input is not an IP address. */
 bool peer_addr_parse(struct peer_addr *out, struct str text);
 bool peer_addr_of(struct peer_addr *out, const struct sock_addr *addr);
 void peer_addr_text(const struct peer_addr *a, char out[INET6_ADDRSTRLEN]);

@@ -117,7 +117,7 @@ struct str web_link_sign(const struct lake_web *w, struct arena *a, const struct
     return out;
 }
 
-/* Splits "<address>,<signature>" at the last comma. */
+/* Splits "<address>,<signature>" at the last comma. Returns false when there is no comma. */
 static bool link_cut(struct str key, struct str *address, struct str *signature)
 {
     size_t at = key.len;

@@ -80,8 +80,8 @@ int bucket_record_get(struct str in, struct bucket_record *out, struct err *err)
 void usage_record_put(struct buf *out, const struct bucket_usage *u);
 int usage_record_get(struct str in, struct bucket_usage *out, struct err *err) MUST_CHECK;
 
-/* Return the things (object/change.h) that are different after these fields of an object's meta, or
- * this document of a bucket, were set. */
+/* These functions return the things (object/change.h) that are different after these fields of an
+ * object's meta, or this document of a bucket, were set. */
 unsigned set_things(enum meta_set set);
 unsigned document_things(struct str name);
 void tap_record_put(struct buf *out, const struct tapped *t);

@@ -61,7 +61,8 @@ static int compile_actions(struct statement *s, const json_t *json, bool negated
     return 0;
 }
 
-/* Sets *rest to the part behind "arn:aws:s3:::", or to "*" when that is the whole text. */
+/* Sets *rest to the part behind "arn:aws:s3:::", or to "*" when that is the whole text. Returns
+ * false when the text is neither. */
 static bool cut_resource(struct str text, struct str *rest)
 {
     struct str fields[5];

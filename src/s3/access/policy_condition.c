@@ -337,8 +337,8 @@ static bool value_matches(const struct condition *c, const struct condition_valu
     }
 }
 
-/* Compares one value of the request with all values of the policy. One match is enough; for a
- * negated operator none may match. */
+/* Whether the condition holds for one value of the request. The value is compared with all values
+ * of the policy. One match is enough; for a negated operator none may match. */
 static bool one_holds(const struct condition *c, struct str s, const struct policy_request *r)
 {
     for (size_t i = 0; i < c->count; i++)

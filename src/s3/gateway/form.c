@@ -9,8 +9,9 @@ struct part_head {
     bool is_file;
 };
 
-/* Reads the next parameter of a header value: "; name=value" or "; name=\"quoted\"". Browsers
- * escape a quote in a name as %22 or \"; the caller undoes the latter when it copies the value. */
+/* Reads the next parameter of a header value: "; name=value" or "; name=\"quoted\"". Returns false
+ * when there is no further parameter, or a malformed one. Browsers escape a quote in a name as %22
+ * or \"; the caller undoes the latter when it copies the value. */
 static bool next_parameter(struct str *rest, struct str *name, struct str *value)
 {
     ptrdiff_t at = str_chr(*rest, ';');
