@@ -180,6 +180,8 @@ int lake_commit_get(struct lake *l, struct arena *a, const struct lake_repo *r, 
 /* Finds the best common ancestor of two commits. ERR_NOT_FOUND: there is none. */
 int lake_merge_base(struct lake *l, struct arena *a, const struct lake_repo *r, struct str left,
                     struct str right, struct lake_commit *out, struct err *err) MUST_CHECK;
+/* Reads a commit, from memory if it was read before. Commits never change, so this function does
+ * not read the repository's record (docs/lake.md, "The repository's record"). */
 
 /* --- objects --- */
 
