@@ -1,6 +1,7 @@
 /* Opens the lake, and reads the records that every operation begins with. */
 #include "lake/change.h"
 #include "lake/claim.h"
+#include "lake/iter.h"
 #include "lake/log_pauses.h"
 #include "lake/right.h"
 
@@ -22,6 +23,7 @@ int lake_open(struct lake **out, const struct lake_options *o, struct err *err)
     l->claim_fresh_ms = LAKE_CLAIM_FRESH_MS;
     l->claim_ask_ms = LAKE_CLAIM_ASK_MS;
     l->node_wait_ms = LAKE_NODE_WAIT_MS;
+    l->heads_bytes = LAKE_HEADS_BYTES;
     l->compactions = compactions_new();
     int code = tree_cache_open(&l->cache, &o->cache, err);
     if (code == 0)
@@ -74,8 +76,6 @@ int lake_decode_repo(struct arena *a, const struct lake_repo *r, const struct kv
     return code;
 }
 
-int lake_decode_branch(struct arena *a, const struct lake_repo *r, const struct kv_value *values,
-                       struct lake_repo *repo_now, struct lake_branch *out, struct err *err)
 int lake_check_repo_row(struct arena *a, const struct lake_repo *r, const struct kv_value *value,
                         struct err *err)
 {
@@ -102,6 +102,8 @@ int lake_row_get(struct lake *l, struct arena *a, const struct lake_repo *r, str
                                                      : code;
 }
 
+int lake_decode_branch(struct arena *a, const struct lake_repo *r, const struct kv_value *values,
+                       struct lake_repo *repo_now, struct lake_branch *out, struct err *err)
 {
     int code = lake_decode_repo(a, r, &values[0], repo_now, err);
 

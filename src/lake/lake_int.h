@@ -44,6 +44,7 @@ struct lake {
     /* how old the last reading of a claim may be when a file is removed (N5). Tests set it */
     uint64_t claim_ask_ms;
     uint64_t node_wait_ms; /* how long a commit waits for a node to be removed. Tests set it */
+    size_t heads_bytes;    /* memory of an iterator over heads; LAKE_HEADS_BYTES. Tests set it */
     struct compactions *compactions; /* compact.c: branches that the cleaner's thread compacts */
     void (*repo_changed)(void *ctx, struct str id); /* set by lake_watch_repos() */
     void *repo_changed_ctx;
@@ -127,7 +128,6 @@ int lake_tx_write_get(struct lake *l, struct lake_tx *tx, const struct kv_name *
  * repository was deleted. */
 int lake_put_new(struct lake *l, struct arena *a, const struct lake_repo *r, struct kv_name name,
                  struct str record, struct err *err) MUST_CHECK;
-/* Puts the record of a new branch or tag, which refers to the commit `commit_id`; an empty id: it
 /* Puts a row of the repository that exists already, if it still has the stamp with which it was
  * read. ERR_PRECONDITION: the row has changed. ERR_NOT_FOUND: the repository was deleted. */
 int lake_put_same(struct lake *l, struct arena *a, const struct lake_repo *r, struct kv_name name,
@@ -135,6 +135,7 @@ int lake_put_same(struct lake *l, struct arena *a, const struct lake_repo *r, st
 /* Removes a row of the repository. ERR_NOT_FOUND: the repository was deleted. */
 int lake_row_remove(struct lake *l, struct arena *a, const struct lake_repo *r, struct kv_name name,
                     struct err *err) MUST_CHECK;
+/* Puts the record of a new branch or tag, which refers to the commit `commit_id`; an empty id: it
  * refers to no commit. Errors: those of lake_put_new(), and ERR_GONE: the commit has expired. */
 int lake_put_ref(struct lake *l, struct arena *a, const struct lake_repo *r, struct kv_name name,
                  struct str record, struct str commit_id, struct err *err) MUST_CHECK;
@@ -148,7 +149,6 @@ int lake_read_branch(struct lake *l, struct kv_view *view, struct arena *a,
                      const struct lake_repo *r, struct str name, struct lake_repo *repo_now,
                      struct lake_branch *out, struct err *err) MUST_CHECK;
 
-/* Decodes the repository's record, which was read again. ERR_NOT_FOUND: the repository was deleted,
 /* Reads a row of the repository, and the repository's record in the same round trip. ERR_NOT_FOUND:
  * the repository was deleted, or made again since `r` was read; or the row is missing, and the text
  * is `missing`. If `missing` is NULL, a missing row is no error: kv_is_there() is false for it. */
@@ -160,6 +160,7 @@ int lake_row_get(struct lake *l, struct arena *a, const struct lake_repo *r, str
 int lake_check_repo_row(struct arena *a, const struct lake_repo *r, const struct kv_value *value,
                         struct err *err) MUST_CHECK;
 
+/* Decodes the repository's record, which was read again. ERR_NOT_FOUND: the repository was deleted,
  * or made again. */
 int lake_decode_repo(struct arena *a, const struct lake_repo *r, const struct kv_value *value,
                      struct lake_repo *repo_now, struct err *err) MUST_CHECK;
@@ -212,10 +213,10 @@ typedef int lake_row_fn(void *item, void *ctx, struct arena *a, struct str recor
 
 /* A kind of rows of which a page is read into an array. */
 struct lake_rows {
-    struct str partition;
     /* The repository to which the rows belong. NULL: the rows belong to no repository, or to one
      * that is being removed. */
     const struct lake_repo *repo;
+    struct str partition;
     const char *kind;
     size_t item_size; /* size of an item in bytes */
     lake_row_fn *read;
