@@ -123,6 +123,13 @@ int gc_run_check(const struct gc_run *g, struct err *err)
     return g->ended && g->ended(g->ctx) ? err_code(err, ERR_CANCELED) : 0;
 }
 
+int gc_run_sorter(const struct gc_run *g, struct gc_sorter **out, size_t bytes, struct err *err)
+{
+    const struct lake_options *o = &g->lake->o;
+
+    return gc_sorter_open(out, o->folder, o->gc_bytes ? o->gc_bytes : bytes, err);
+}
+
 int gc_run_ask_claim(struct gc_run *g, struct err *err)
 {
     int code = lake_claim_may_remove(g->lake, g->repo, g->watch, err);
@@ -293,9 +300,8 @@ static int run_phase(struct gc_run *g, struct err *err)
     else if (code < 0)
         *err = why;
     gc_sorter_close(g->live);
-    gc_ids_release(&g->safe);
-    gc_ids_release(&g->expired);
-    gc_ids_release(&g->nodes);
+    gc_sorter_close(g->safe);
+    gc_sorter_close(g->expired);
     return code;
 }
 
