@@ -193,6 +193,9 @@ TEST(lake_tree, writing_on_threads_gives_the_same_tree)
     CHECK_STR(str_z(threaded.root), str_z(r.root));
     CHECK_INT(threaded.nodes, writes);
     CHECK_INT(w.writes, 2 * writes); /* nodes are written also when they are there */
+    CHECK(writes > 10);
+    /* all but the root, which the caller waits for, and which it writes on its own thread */
+    CHECK_INT(w.low_writes, writes - 1);
     world_close(&w);
 }
 
@@ -326,6 +329,11 @@ TEST(lake_tree, a_walk_visits_every_node_once_and_reads_no_leaf)
     CHECK_INT(w.reads, c.nodes[1] + c.nodes[2] + c.nodes[3]);
     CHECK_OK(tree_stats(&w.store, str_z(r.root), &stats, &err));
     CHECK(stats.height >= 3);
+    /* A node has four children or more, unless it is the last of its level. */
+    unsigned most = 2;
+    for (size_t nodes = c.nodes[0]; nodes > 1; nodes /= 4)
+        most++;
+    CHECK(stats.height <= most);
     CHECK_INT(c.nodes[stats.height - 1], 1);
     CHECK_OK(tree_walk(&w.store, str_z(r.root), walk_skip, walk_count, &root, &err));
     CHECK(root.skipped > 0);
