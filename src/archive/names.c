@@ -131,6 +131,16 @@ struct str archive_account_lock(const struct archive_account *c, struct arena *a
     return arena_fmt(a, "lock:" STR_FMT "/" STR_FMT, STR_ARG(c->host), STR_ARG(c->login));
 }
 
+struct str archive_host_bucket(struct str host, struct arena *a)
+{
+    struct str name = arena_str(a, host);
+
+    for (size_t i = 0; i < name.len; i++)
+        if (name.p[i] == ':')
+            ((char *)name.p)[i] = '-';
+    return name;
+}
+
 /* --- keys --- */
 
 static void folders_write(char out[FOLDERS_LEN], const unsigned char hash[ARCHIVE_HASH_LEN])

@@ -43,6 +43,10 @@ struct str archive_account_member(const struct archive_account *c, struct arena 
 /* The key of the account's lock: `lock:<login>` on github.com, `lock:<host>/<login>` elsewhere. */
 struct str archive_account_lock(const struct archive_account *c, struct arena *a);
 
+/* The name of the bucket for a host, unless its forge sets another one: '-' replaces ':'. The
+ * caller checks that the name is valid for a bucket. */
+struct str archive_host_bucket(struct str host, struct arena *a);
+
 /* Whether the name of a repository at the forge can become part of a key. */
 bool archive_repo_ok(struct str name);
 

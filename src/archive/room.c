@@ -26,11 +26,8 @@ static int room_bucket(void *ctx, struct arena *a, struct str host, struct str *
                        struct err *err)
 {
     struct archive *x = ctx;
-    struct forge forge;
-    int code = forges_find(x->forges, a, host, &forge, err);
 
-    *out = code == 0 ? forge.bucket : STR_EMPTY;
-    return code == ERR_NOT_FOUND ? 0 : code;
+    return forges_bucket(x->forges, a, host, out, err);
 }
 
 static void room_table_changed(void *ctx, const struct slots *table)

@@ -240,17 +240,6 @@ int satellites_user(struct satellites *s, struct arena *a, struct str name, stru
                : code;
 }
 
-/* The name of a host's bucket, unless its forge sets another name. */
-static struct str bucket_of_host(struct arena *a, struct str host)
-{
-    struct str name = arena_str(a, host);
-
-    for (size_t i = 0; i < name.len; i++)
-        if (name.p[i] == ':')
-            ((char *)name.p)[i] = '-';
-    return name;
-}
-
 int satellites_bucket(struct satellites *s, struct arena *a, struct str host, struct str *out,
                       struct err *err)
 {
@@ -259,8 +248,8 @@ int satellites_bucket(struct satellites *s, struct arena *a, struct str host, st
 
     if (code < 0)
         return code;
-    if (!s->o.bucket || out->len == 0)
-        *out = bucket_of_host(a, host);
+    if (!s->o.bucket)
+        *out = archive_host_bucket(host, a);
     return bucket_name_check(*out, &why) < 0
                ? err_set(err, ERR_INVALID,
                          "'" STR_FMT "' cannot be the bucket of the forge " STR_FMT
@@ -418,6 +407,39 @@ int satellite_site_open_put(struct object_place *p, struct satellites *s, struct
 }
 
 /* --- listing --- */
+
+/* Whether the bucket has any object on the satellite. */
+static int satellite_uses_bucket(struct satellites *s, struct arena *a, struct str name,
+                                 struct str bucket, bool *used, struct err *err)
+{
+    struct list_options o = {.limit = 1};
+    struct list_result page = {0};
+    struct satellite_site site;
+    struct object_place p;
+    int code = satellite_site_find(&site, s, a, name, bucket, err);
+
+    if (code == 0)
+        code = satellite_site_open(&p, s, a, &site, bucket, PLACE_READ, err);
+    if (code == 0) {
+        code = p.bucket->ops->list(p.bucket, a, &o, &page, err);
+        satellites_note(s, site.name, code);
+        code = object_place_end(&p, code, err);
+    }
+    *used |= page.count > 0;
+    return code == ERR_NO_BUCKET ? 0 : code;
+}
+
+int satellites_bucket_used(struct satellites *s, struct arena *a, struct str bucket, bool *used,
+                           struct err *err)
+{
+    struct slots *t = arena_new(a, struct slots);
+    int code = t ? satellites_current(s, t, false, err) : err_code(err, ERR_NO_MEMORY);
+
+    *used = false;
+    for (size_t i = 0; code == 0 && i < t->count && !*used; i++)
+        code = satellite_uses_bucket(s, a, str_z(t->names[i]), bucket, used, err);
+    return code;
+}
 
 int satellites_list_slot(struct satellites *s, struct arena *a, const struct slot_ask *ask,
                          struct list_result *out, struct err *err)
