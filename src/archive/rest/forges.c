@@ -2,6 +2,7 @@
 #include "archive/rest/rest.h"
 
 #include "archive/forges.h"
+#include "archive/rebuild.h"
 #include "archive/satellites.h"
 
 static rest_fn forge_list_run, forge_set_run, forge_get_run, forge_remove_run,
@@ -190,6 +191,23 @@ static int forge_leaves(void *ctx, struct str host, struct str bucket, struct er
                              : code;
 }
 
+/* Rebuilds the slots, so that accounts of a forge that was not known until now are tracked again.
+ * Without a table of slots there are no accounts. */
+static int forge_find_accounts(struct rest_call *c, struct err *err)
+{
+    struct archive *x = rest_archive(c);
+    struct slots *table = arena_new(c->arena, struct slots);
+    int code =
+        table ? satellites_current(x->satellites, table, false, err) : err_code(err, ERR_NO_MEMORY);
+
+    if (code == 0 && table->epoch)
+        code = rebuild_all(x->rebuild, err);
+    return code < 0 ? err_wrap(err, code,
+                               "the forge was added; `weir archive rebuild` finds the accounts "
+                               "that it had before")
+                    : 0;
+}
+
 static int forge_set_run(struct rest_call *c, struct err *err)
 {
     struct forge_change change = {.host = rest_text(c, "host"),
@@ -199,7 +217,9 @@ static int forge_set_run(struct rest_call *c, struct err *err)
                                   .has_kind = rest_given(c, "kind"),
                                   .leaves = forge_leaves,
                                   .ctx = c};
-    bool was_new = false;
+    struct forge before;
+    bool was_new = false, was_known = forges_find(rest_archive(c)->forges, c->arena, change.host,
+                                                  &before, NULL) == 0;
     int code = forge_read_wants(c, &change, err);
 
     for (size_t i = 0; change.has_kind && i < FORGE_KINDS; i++)
@@ -213,6 +233,10 @@ static int forge_set_run(struct rest_call *c, struct err *err)
         return code;
     log_info(http_request_log(c->req), "archive.forge_set", log_s("host", change.host),
              log_u("tokens_added", change.token_count));
+    if (!was_known)
+        code = forge_find_accounts(c, err);
+    if (code < 0)
+        return code;
     rest_status(c, was_new ? 201 : 200);
     return forge_show(c, change.host, err);
 }
