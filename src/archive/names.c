@@ -235,3 +235,16 @@ int archive_key_read(struct archive_object *out, struct str key)
     *out = (struct archive_object){0};
     return ERR_NOT_FOUND;
 }
+
+void archive_key_behind(struct buf *out, struct str last)
+{
+    struct archive_object o;
+
+    buf_reset(out);
+    if (archive_key_read(&o, last) == 0 && o.kind > ARCHIVE_REMOVED) {
+        buf_append_str(out, str_head(last, FOLDERS_LEN + o.login.len + 1));
+        buf_append_char(out, '\x7f');
+    } else {
+        buf_append_str(out, last);
+    }
+}

@@ -12,6 +12,7 @@
 #define ARCHIVE_NAMES_H
 
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/err.h"
 
 enum {
@@ -82,5 +83,9 @@ struct archive_object {
 /* Splits a key into its parts. ERR_NOT_FOUND: no object of the archive has such a key, or the
  * folders do not match the login. */
 int archive_key_read(struct archive_object *out, struct str key) MUST_CHECK;
+/* The key behind which a listing goes on after the key `last`, for a caller that wants only the
+ * account's own objects. If `last` is in the folder of an account, the rest of the folder is left
+ * out. */
+void archive_key_behind(struct buf *out, struct str last);
 
 #endif

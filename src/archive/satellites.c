@@ -260,13 +260,13 @@ int satellites_bucket(struct satellites *s, struct arena *a, struct str host, st
 }
 
 /* The host of a bucket: that of a forge, or the bucket's own name. */
-static struct str host_of_bucket(const struct satellite_host *known, size_t count,
-                                 struct str bucket)
+static struct satellite_host host_of_bucket(const struct satellite_host *known, size_t count,
+                                            struct str bucket)
 {
     for (size_t i = 0; i < count; i++)
         if (str_eq(known[i].bucket, bucket))
-            return known[i].host;
-    return bucket;
+            return (struct satellite_host){known[i].host, bucket, true};
+    return (struct satellite_host){bucket, bucket, false};
 }
 
 /* Lists the hosts of all forges with their buckets. */
@@ -314,8 +314,7 @@ int satellites_hosts(struct satellites *s, struct arena *a, struct str name,
         return err_code(err, ERR_NO_MEMORY);
     *count = n;
     for (size_t i = 0; i < n; i++)
-        (*out)[i] = (struct satellite_host){host_of_bucket(known, known_count, buckets[i].name),
-                                            buckets[i].name};
+        (*out)[i] = host_of_bucket(known, known_count, buckets[i].name);
     return 0;
 }
 
@@ -407,6 +406,25 @@ int satellite_site_open_put(struct object_place *p, struct satellites *s, struct
 }
 
 /* --- listing --- */
+
+int satellites_list_uploads(struct satellites *s, struct arena *a, struct str name,
+                            struct str bucket, const struct list_options *o,
+                            struct upload_list *out, struct err *err)
+{
+    struct satellite_site site;
+    struct object_place p;
+    int code = satellite_site_find(&site, s, a, name, bucket, err);
+
+    *out = (struct upload_list){0};
+    if (code == 0)
+        code = satellite_site_open(&p, s, a, &site, bucket, PLACE_READ, err);
+    if (code == 0) {
+        code = p.bucket->ops->list_uploads(p.bucket, a, o, out, err);
+        satellites_note(s, site.name, code);
+        code = object_place_end(&p, code, err);
+    }
+    return code == ERR_NO_BUCKET ? 0 : code;
+}
 
 /* Whether the bucket has any object on the satellite. */
 static int satellite_uses_bucket(struct satellites *s, struct arena *a, struct str name,

@@ -89,6 +89,7 @@ int satellites_bucket_used(struct satellites *s, struct arena *a, struct str buc
 /* A host of a forge and its bucket. */
 struct satellite_host {
     struct str host, bucket;
+    bool is_known; /* weir knows the forge; otherwise `host` is the name of the bucket */
 };
 /* Lists the buckets of the archive on a satellite: those that its user owns there. If no forge
  * belongs to a bucket any more, the bucket's own name is used as the host. */
@@ -153,5 +154,10 @@ struct slot_ask {
 };
 int satellites_list_slot(struct satellites *s, struct arena *a, const struct slot_ask *ask,
                          struct list_result *out, struct err *err) MUST_CHECK;
+/* Lists the open uploads of a bucket on a satellite, as bucket->list_uploads() does. A bucket that
+ * does not exist has none. */
+int satellites_list_uploads(struct satellites *s, struct arena *a, struct str name,
+                            struct str bucket, const struct list_options *o,
+                            struct upload_list *out, struct err *err) MUST_CHECK;
 
 #endif
