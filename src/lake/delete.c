@@ -123,6 +123,14 @@ static int deletion_branches(struct deletion *d, struct err *err)
 
 /* --- files --- */
 
+static int deletion_remove_file(struct deletion *d, struct str key, struct err *err)
+{
+    lake_step_begin("lake.purge");
+    int code = lake_files_remove(d->lake, &d->repo, key, NULL, err);
+    lake_step_end("lake.purge");
+    return code;
+}
+
 static int deletion_file_page(struct deletion *d, struct str folder, struct buf *after, bool *more,
                               struct err *err)
 {
@@ -135,7 +143,7 @@ static int deletion_file_page(struct deletion *d, struct str folder, struct buf 
         if (code == 0)
             code = lake_claim_may_remove(d->lake, &d->repo, &d->watch, err);
         if (code == 0 && !str_eq(files.items[i].key, STR(LAKE_CLAIM)))
-            code = lake_files_remove(d->lake, &d->repo, files.items[i].key, NULL, err);
+            code = deletion_remove_file(d, files.items[i].key, err);
     }
     *more = files.more;
     buf_reset(after);

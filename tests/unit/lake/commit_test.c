@@ -9,6 +9,37 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+/* The cases of lakeFS's own suite for graveler, and the tests that have them here. A suite that
+ * runs on every driver is named without it: lake_stage is lake_stage_embedded, _redis and
+ * _postgres.
+ *   List, Get: lake_stage.the_newest_layer_decides
+ *   Set, Delete:
+ *     lake_stage.a_batch_is_staged_as_a_whole
+ *     lake_stage.a_removal_leaves_a_tombstone_only_where_something_is_below
+ *   Set, the token changes: lake_race.a_write_that_meets_a_commit_is_not_missed
+ *   SetWithCondition: lake_stage.conditions_see_every_layer
+ *   DiffUncommitted: lake_stage.the_newest_layer_decides
+ *   UpdateBranch dirty: lake_reset.a_hard_reset_moves_a_clean_branch
+ *   Commit, sealed tokens:
+ *     lake_commit.sealed_tokens_of_a_commit_that_failed_are_committed_by_the_next
+ *   Commit, no changes: lake_commit.nothing_to_commit_is_no_changes
+ *   Commit, allow empty:
+ *     lake_commit.nothing_to_commit_is_no_changes
+ *     lake_race.r3_an_empty_commit_goes_on_top
+ *   retries exhausted: lake_race.a_commit_and_a_merge_that_lose_every_race_are_busy
+ *   CreateCommitRecord: lake_commit_record.the_tree_must_be_there
+ *   Merge dirty: lake_merge.a_dirty_branch_is_refused_and_not_sealed
+ *   Merge retry: lake_race.a_merge_that_lost_to_a_commit_merges_into_the_new_head
+ *   Merge strategies: lake_merge.a_strategy_decides_every_conflict
+ *   Revert: lake_pick.a_revert_undoes_what_one_commit_changed
+ *   CherryPick: lake_pick.a_picked_commit_says_where_it_comes_from
+ *   Import: lake_import.prefixes_are_replaced_and_objects_are_added_in_one_commit
+ *   hooks of each event:
+ *     lake_hook.each_event_calls_before_and_behind
+ *     lake_hook.a_refusal_leaves_every_ref_as_it_was
+ * Its delete sensor, which counts the tombstones of a branch, has no counterpart: a branch with
+ * many rows is compacted, lake_clean.a_branch_with_many_sealed_tokens_is_compacted. */
+
 static void seal(struct hand *h)
 {
     struct lake_branch b;
