@@ -63,7 +63,8 @@ bench: setup-bench build
 
 chaos: setup-test build
 	@$(MAKE) --no-print-directory build SAN=thread
-	@tests/chaos/run.py $(BUILD) build/thread $(ROOM)
+	@$(MAKE) --no-print-directory build SAN=address
+	@tests/chaos/run.py $(BUILD) build/thread build/address $(ROOM)
 
 fuzz: setup-build setup-fuzz
 	@[ -f build/fuzz/build.ninja ] || CC=clang-14 meson setup build/fuzz -Dfuzz=true $(san_address) >build/fuzz.log 2>&1 || { cat build/fuzz.log; exit 1; }

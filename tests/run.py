@@ -81,6 +81,7 @@ E2E = {
     "lake_limits": ("lake api s3", 25, ""),
     "lake_moves": ("lake cli", 80, ""),
     "lake_openapi": ("lake api rest", 30, ""),
+    "lake_pair": ("lake kv coord", 30, ""),
     "lake_rest": ("lake api", 60, ""),
     "lake_rights": ("lake s3", 30, ""),
     "lake_s3": ("lake s3 route", 60, "clients"),

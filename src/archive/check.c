@@ -1,43 +1,37 @@
-/* The check of the archive's objects against its records. */
-#include "archive/check.h"
+/* The check of the archive's objects against its records, and of the accounts against `tracked`. */
+#include "archive/check_int.h"
 
-#include "archive/bundle.h"
-#include "archive/record.h"
 #include "archive/schedule.h"
-#include "archive/shelf.h"
-#include "base/map.h"
 
-/* The state while one account is checked. */
-struct account_check {
-    struct archive_check *check;
-    struct archive *archive;
-    const struct archive_account *account;
-    struct arena arena;
-    struct shelf shelf;
-    struct archive_record record;
-    bool has_record;
-    bool is_settled;    /* the record describes everything that was synced, and no sync runs now */
-    struct map bundles; /* key -> struct object_info from the listing */
-};
-
-static bool check_has(struct account_check *k, enum archive_kind kind, int *code, struct err *err)
+void check_report(struct archive_check *k, const struct check_finding *f)
 {
-    struct object_info info;
-    int head = *code < 0
-                   ? *code
-                   : shelf_head(&k->shelf, &k->arena,
-                                archive_key(k->account, &k->arena, kind, STR_EMPTY), &info, err);
+    if (k->count++ < CHECK_SHOWN_MAX)
+        k->found(k->ctx, f);
+}
+
+void check_found(struct account_check *k, struct str key, const char *text)
+{
+    struct arena a = {0};
+    struct check_finding f = {archive_account_member(k->account, &a), key, text};
+
+    check_report(k->check, &f);
+    arena_release(&a);
+}
+
+/* --- the account's own objects --- */
+
+/* Whether the account has its object of a kind. `info` may be NULL. */
+static bool check_has(struct account_check *k, enum archive_kind kind, struct object_info *info,
+                      int *code, struct err *err)
+{
+    struct object_info other;
+    int head = *code < 0 ? *code
+                         : shelf_head(&k->shelf, &k->object,
+                                      archive_key(k->account, &k->object, kind, STR_EMPTY),
+                                      info ? info : &other, err);
 
     *code = head == ERR_NOT_FOUND ? 0 : head;
     return head == 0;
-}
-
-static void check_found(struct account_check *k, struct str key, const char *text)
-{
-    struct check_finding f = {archive_account_member(k->account, &k->arena), key, text};
-
-    if (k->check->count++ < CHECK_SHOWN_MAX)
-        k->check->found(k->check->ctx, &f);
 }
 
 static int check_read_record(struct account_check *k, struct err *err)
@@ -48,6 +42,7 @@ static int check_read_record(struct account_check *k, struct err *err)
 
     if (code < 0)
         return code == ERR_NOT_FOUND ? 0 : code;
+    k->record_etag = arena_str(&k->arena, body.info.etag);
     code = archive_record_read(&k->record, body.body, err);
     shelf_body_close(&body);
     k->has_record = code == 0;
@@ -58,103 +53,42 @@ static int check_read_record(struct account_check *k, struct err *err)
     return code;
 }
 
-/* Collects the bundles of the account's folder, and checks every key in the folder. */
-static int check_list(struct account_check *k, struct err *err)
+bool check_is_settled(struct account_check *k, int *code, struct err *err)
 {
-    struct list_options o = {.prefix = archive_folder(k->account, &k->arena),
-                             .limit = OBJECT_LIST_MAX};
-    struct list_result page = {.more = true};
-    int code = 0;
-
-    while (code == 0 && page.more) {
-        code = shelf_list(&k->shelf, &k->arena, &o, &page, err);
-        for (size_t i = 0; i < page.count && code == 0; i++) {
-            struct object_info *info = &page.entries[i].info;
-            struct archive_object object;
-            if (archive_key_read(&object, info->key) < 0)
-                check_found(k, info->key, "the key is not one of the archive");
-            else if (object.kind == ARCHIVE_BUNDLE)
-                map_put(&k->bundles, info->key, info);
-        }
-        o.after = page.next;
-    }
-    return code;
-}
-
-/* Checks a line of the record that says that there is a bundle. */
-static int check_bundle(struct account_check *k, const struct record_repo *r, struct err *err)
-{
-    struct str key = archive_key(k->account, &k->arena, ARCHIVE_BUNDLE, r->name);
-    const struct object_info *listed = map_get(&k->bundles, key);
-    struct bundle_meta meta;
+    struct schedule_entry entry;
     struct object_info info;
-    int code;
 
-    if (!listed) {
-        check_found(k, key, "the record has the bundle, and the satellite lacks it");
-        return 0;
-    }
-    code = shelf_head(&k->shelf, &k->arena, key, &info, err);
-    if (code < 0)
-        return code == ERR_NOT_FOUND ? 0 : code;
-    bool has_meta = bundle_meta_read(&meta, &info) == 0;
-    bool is_same = str_eq(listed->etag, r->etag) && listed->size == r->bytes;
-    /* Tidying a bundle changes its bytes but not its refs, so the refs are compared. */
-    if (!is_same && !(has_meta && str_eq(str_z(meta.refs_digest), r->refs_digest)))
-        check_found(k, key, "the bundle is not the one that the record describes");
-    if (has_meta && *meta.source_id && !str_eq(str_z(meta.source_id), r->id))
-        check_found(k, key, "the bundle belongs to another repository");
-    return 0;
+    if (!k->is_settled || *code < 0)
+        return false;
+    *code = schedule_find(k->archive->schedule, &k->object, k->account, &entry, err);
+    k->is_settled = *code == 0 && !entry.is_locked &&
+                    check_has(k, ARCHIVE_RECORD, &info, code, err) &&
+                    str_eq(info.etag, k->record_etag);
+    *code = *code == ERR_NOT_FOUND ? 0 : *code;
+    return k->is_settled && *code == 0;
 }
 
-static int check_error(struct account_check *k, const struct record_repo *r, struct err *err)
-{
-    struct str key = archive_key(k->account, &k->arena, ARCHIVE_REPO_ERROR, r->name);
-    bool wanted = r->code != ARCHIVE_OK && r->code != ARCHIVE_UNCHANGED;
-    struct object_info info;
-    int code = shelf_head(&k->shelf, &k->arena, key, &info, err);
-
-    if (code == ERR_NOT_FOUND && wanted)
-        check_found(k, key, "the record has an error, and the .error object is missing");
-    if (code == 0 && !wanted && k->is_settled)
-        check_found(k, key, "there is an .error object, and the record has no error");
-    return code == ERR_NOT_FOUND ? 0 : code;
-}
-
-static int check_repos(struct account_check *k, struct err *err)
-{
-    uint64_t stored = 0;
-    int code = 0;
-
-    vec_each (&k->record.repos, const struct record_repo *, r) {
-        if (code == 0 && r->refs_digest.len)
-            code = check_bundle(k, r, err);
-        if (code == 0)
-            code = check_error(k, r, err);
-        stored += r->refs_digest.len > 0;
-        k->check->repos++;
-    }
-    if (code == 0 && k->has_record && stored != k->record.account.repos_stored)
-        check_found(k, STR_EMPTY, "the record counts its repositories wrongly");
-    return code;
-}
+/* --- `tracked` --- */
 
 /* Compares the score in `tracked` with the time in the record. Also finds out whether the last sync
  * was full and no sync runs now; if not, there may be objects that the record does not describe. */
 static int check_score(struct account_check *k, struct err *err)
 {
     struct schedule_entry entry;
-    int code = schedule_find(k->archive->schedule, &k->arena, k->account, &entry, err);
+    int code = schedule_find(k->archive->schedule, &k->object, k->account, &entry, err);
 
     if (code == ERR_NOT_FOUND) {
         check_found(k, STR_EMPTY, "the account is not in `tracked`");
         return 0;
     }
+    if (code == 0 && check_has(k, ARCHIVE_REMOVED, NULL, &code, err))
+        check_found(k, STR_EMPTY,
+                    "the account is in `tracked`, and its .removed object says that it is not");
     if (code < 0 || entry.is_locked || !k->has_record)
         return code;
     if (entry.score_ms < k->record.account.last_full_sync_ms)
         check_found(k, STR_EMPTY, "`tracked` has an older sync than the record");
-    k->is_settled = !check_has(k, ARCHIVE_ACCOUNT_ERROR, &code, err) && code == 0;
+    k->is_settled = !check_has(k, ARCHIVE_ACCOUNT_ERROR, NULL, &code, err) && code == 0;
     return code;
 }
 
@@ -162,39 +96,38 @@ static int check_added(struct account_check *k, struct err *err)
 {
     int code = 0;
 
-    if (k->is_settled && check_has(k, ARCHIVE_ADDED, &code, err))
+    if (k->is_settled && check_has(k, ARCHIVE_ADDED, NULL, &code, err) &&
+        check_is_settled(k, &code, err))
         check_found(k, STR_EMPTY, "the account has a record, and its .new object is still there");
     return code;
 }
 
+/* --- accounts --- */
+
 int archive_check_account(struct archive_check *k, struct archive *x,
                           const struct archive_account *c, struct err *err)
 {
-    struct account_check one = {
-        .check = k, .archive = x, .account = c, .arena = ARENA_INIT((size_t)1024 * 1024 * 1024)};
+    struct account_check one = {.check = k, .archive = x, .account = c};
     int code = shelf_open(&one.shelf, x->satellites, &one.arena, c, err);
 
     archive_record_init(&one.record);
-    map_init(&one.bundles);
     if (code == 0)
         code = check_read_record(&one, err);
-    if (code == 0)
-        code = check_list(&one, err);
     if (code == 0)
         code = check_score(&one, err);
     if (code == 0)
         code = check_added(&one, err);
     if (code == 0)
-        code = check_repos(&one, err);
+        code = check_objects(&one, err);
     k->accounts++;
-    map_release(&one.bundles);
     archive_record_release(&one.record);
     shelf_close(&one.shelf);
+    arena_release(&one.object);
     arena_release(&one.arena);
     return code;
 }
 
-int archive_check_all(struct archive_check *k, struct archive *x, struct err *err)
+static int check_tracked(struct archive_check *k, struct archive *x, struct err *err)
 {
     struct schedule_page page = {.limit = SCHEDULE_PAGE_MAX};
     int code = 0;
@@ -215,4 +148,11 @@ int archive_check_all(struct archive_check *k, struct archive *x, struct err *er
         arena_release(&a);
     } while (code == 0 && page.at);
     return code;
+}
+
+int archive_check_all(struct archive_check *k, struct archive *x, struct err *err)
+{
+    int code = check_tracked(k, x, err);
+
+    return code < 0 ? code : check_walk(k, x, err);
 }

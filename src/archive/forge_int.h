@@ -90,6 +90,9 @@ struct forge_entry {
     struct forge forge; /* strings are in `arena` */
     struct arena arena;
     VEC(struct forge_token) tokens;
+    /* Another forge has the same bucket, so this entry of the store is not used. Written before the
+     * entry is shared. */
+    bool shares_bucket;
     /* The last answer of forges_rests(), and when it was read from the store (clock_mono_ms()). */
     _Atomic(int64_t) rests_until_ms;
     _Atomic(uint64_t) asked_ms;
@@ -97,6 +100,9 @@ struct forge_entry {
 struct forge_entry *forge_entry_new(const struct forge *f);
 /* Adds a token, unless the entry already has it. Returns false when there are too many tokens. */
 bool forge_entry_add_token(struct forge_entry *e, struct str id, struct str secret);
+/* The entry of a host; NULL: there is none. */
+struct forge_entry *forge_entry_among(struct forge_entry *const *items, size_t count,
+                                      struct str host);
 void forge_entry_unref(struct forge_entry *e); /* overwrites the tokens; NULL is fine */
 
 struct forges {
@@ -114,6 +120,20 @@ struct forges {
 };
 /* The entry that is used for the host, with a reference; NULL: the host is not known. */
 struct forge_entry *forges_get(struct forges *f, struct str host);
+/* Like forges_get(), but without a reference. The caller holds f->lock. */
+struct forge_entry *forges_get_locked(struct forges *f, struct str host);
+
+/* The host of the forge, other than that of `host`, to which the bucket belongs, in the arena.
+ * Empty: there is none. */
+struct str forges_bucket_owner(struct forges *f, struct arena *a, struct str bucket,
+                               struct str host);
+/* Checks that no other forge has the bucket. ERR_CONFLICT names the other forge. */
+int forges_check_bucket(struct forges *f, struct arena *a, struct str host, struct str bucket,
+                        struct err *err) MUST_CHECK;
+/* Marks the entries of the store that have the bucket of another forge, and logs them. Of two
+ * entries of the store, the one whose host sorts first keeps the bucket. Sorts the entries. Only
+ * the thread that loads the forges may call it. */
+void forges_mark_buckets(struct forges *f, struct forge_entry **stored, size_t count);
 
 #define FORGES_CHANNEL STR("weir:forges")
 #define FORGES_HOSTS   STR("forges")

@@ -162,8 +162,8 @@ struct quota *forges_quota(struct forges *f)
 
 /* --- finding --- */
 
-static struct forge_entry *forge_entry_among(struct forge_entry *const *items, size_t count,
-                                             struct str host)
+struct forge_entry *forge_entry_among(struct forge_entry *const *items, size_t count,
+                                      struct str host)
 {
     for (size_t i = 0; i < count; i++)
         if (str_ieq(items[i]->forge.host, host))
@@ -171,13 +171,14 @@ static struct forge_entry *forge_entry_among(struct forge_entry *const *items, s
     return NULL;
 }
 
-/* Finds the entry for a host. An entry of the configuration file comes first, then one of the
- * store, then the built-in one. */
-static struct forge_entry *forges_get_locked(struct forges *f, struct str host)
+/* An entry of the configuration file comes first, then one of the store, then the built-in one. */
+struct forge_entry *forges_get_locked(struct forges *f, struct str host)
 {
     struct forge_entry *fixed = forge_entry_among(f->fixed.items, f->fixed.len, host);
     struct forge_entry *stored = forge_entry_among(f->stored.items, f->stored.len, host);
 
+    if (stored && stored->shares_bucket)
+        stored = NULL;
     return !fixed || (stored && fixed->forge.source == FORGE_BUILT_IN) ? stored : fixed;
 }
 

@@ -7,7 +7,8 @@
  *   forge_tokens:<host>   hash: id of a token -> the encrypted token
  *
  * If a host is in the configuration file, its entry in the store is ignored. Both replace the
- * built-in github.com. Tokens are encrypted with the key file of the data folder (route/seal.h).
+ * built-in github.com. No two forges have the same bucket: an entry of the store that has the
+ * bucket of another forge is logged and not used. Tokens are encrypted with the key file of the data folder (route/seal.h).
  * The id of a token is computed from the key file and the token. So the id is the same in every
  * weir process, and the token cannot be guessed from it. A change that was made in another process
  * takes effect here when its message arrives.
@@ -49,10 +50,14 @@ struct forge_change {
     struct forge_wants wants;
     const struct str *tokens; /* tokens to add */
     size_t token_count;
+    /* Called when the forge would get another bucket than it has now. An error refuses the change.
+     * NULL: the bucket may change. */
+    int (*leaves)(void *ctx, struct str host, struct str bucket, struct err *err);
+    void *ctx;
 };
 /* Adds a forge, or changes a stored one. The change is durable when this returns 0. *was_new is set
  * if the host was not stored before. ERR_INVALID: a value is not valid, or the host is in the
- * configuration file. */
+ * configuration file. ERR_CONFLICT: the bucket is that of another forge, which err names. */
 int forges_set(struct forges *f, const struct forge_change *c, bool *was_new,
                struct err *err) MUST_CHECK;
 /* Removes a stored forge and its tokens; github.com becomes the built-in one again. Objects in the
@@ -66,6 +71,10 @@ int forges_remove_token(struct forges *f, struct str host, struct str id,
 /* Finds a forge, without its tokens. Strings are in the arena of the call. */
 int forges_find(struct forges *f, struct arena *a, struct str host, struct forge *out,
                 struct err *err) MUST_CHECK; /* ERR_NOT_FOUND */
+/* The bucket of a host, in the arena. If weir does not know the host, its default bucket.
+ * ERR_CONFLICT: weir does not know the host, and that bucket is the one of another forge. */
+int forges_bucket(struct forges *f, struct arena *a, struct str host, struct str *out,
+                  struct err *err) MUST_CHECK;
 /* All forges, sorted by host. */
 int forges_list(struct forges *f, struct arena *a, struct forge **out, size_t *count,
                 struct err *err) MUST_CHECK;

@@ -182,6 +182,19 @@ static int forges_store(struct forges *f, struct arena *a, const struct forge *f
     return code < 0 ? code : forges_commit(f, commands, c->token_count ? 3 : 2, err);
 }
 
+/* Checks the bucket that results from the change. */
+static int forges_judge_bucket(struct forges *f, struct arena *a, const struct forge_change *c,
+                               const struct forge *next, struct err *err)
+{
+    struct forge_entry *now = forges_get(f, c->host);
+    int code = forges_check_bucket(f, a, next->host, next->bucket, err);
+
+    if (code == 0 && now && c->leaves && !str_eq(now->forge.bucket, next->bucket))
+        code = c->leaves(c->ctx, now->forge.host, now->forge.bucket, err);
+    forge_entry_unref(now);
+    return code;
+}
+
 /* Computes the forge that results from the change. */
 static int forges_merge(struct forges *f, struct arena *a, const struct forge_change *c,
                         struct forge *out, struct err *err)
@@ -215,7 +228,8 @@ static int forges_merge(struct forges *f, struct arena *a, const struct forge_ch
         out->bucket = c->bucket;
     if ((old ? old->tokens.len : 0) + c->token_count > FORGE_TOKENS_MAX)
         return err_set(err, ERR_TOO_LARGE, "a host has at most %d tokens", FORGE_TOKENS_MAX);
-    return forges_complete(out, a, err);
+    int code = forges_complete(out, a, err);
+    return code < 0 ? code : forges_judge_bucket(f, a, c, out, err);
 }
 
 int forges_set(struct forges *f, const struct forge_change *c, bool *was_new, struct err *err)

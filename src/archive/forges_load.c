@@ -147,6 +147,7 @@ int forges_load(struct forges *f, struct err *err)
     if (code == 0)
         code = store_is_known(f->config, err);
     if (code == 0) {
+        forges_mark_buckets(f, next.items, next.len);
         mutex_lock(&f->lock);
         struct forge_entry **old = f->stored.items;
         size_t count = f->stored.len;
@@ -221,6 +222,8 @@ static int forge_add_conf(struct forges *f, const struct conf_forge *c, struct e
 
     if (code == 0)
         code = forges_complete(&forge, &a, err);
+    if (code == 0)
+        code = forges_check_bucket(f, &a, forge.host, forge.bucket, err);
     if (code == 0) {
         struct forge_entry *e = forge_entry_new(&forge);
         vec_push(&f->fixed, e);
@@ -248,6 +251,8 @@ int forges_add_fixed(struct forges *f, const struct conf *conf, struct err *err)
     }
     if (code == 0 && !named) {
         code = forges_complete(&github, &a, err);
+        if (code == 0)
+            code = forges_check_bucket(f, &a, github.host, github.bucket, err);
         if (code == 0)
             vec_push(&f->fixed, forge_entry_new(&github));
     }

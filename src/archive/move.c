@@ -3,6 +3,7 @@
 #include "archive/move_int.h"
 
 #include "archive/rebuild.h"
+#include "archive/saved.h"
 #include "archive/schedule.h"
 #include "os/loop.h"
 
@@ -31,7 +32,8 @@ static const enum archive_kind account_kinds[] = {ARCHIVE_ADDED, ARCHIVE_REMOVED
 
 /* The satellite that the slot leaves is the old side, and the other one is the new side. Returns
  * the key under which the old side's object is kept aside, when the new side has a different object
- * of the same key. Empty: the old object is not needed, because the new side's object is newer. */
+ * of the same key. Empty: the old object is not needed, because the new side's object is newer and
+ * has everything that the old object has, or replaces it, as the verdict of an audit does. */
 static struct str move_aside_key(const struct move_object *m)
 {
     long long ms = (long long)m->source.modified_ms;
@@ -40,8 +42,9 @@ static struct str move_aside_key(const struct move_object *m)
     if (m->kind == ARCHIVE_BUNDLE)
         return arena_fmt(m->arena, STR_FMT "@moved-%lld.bundle",
                          STR_ARG(str_head(key, key.len - suffix.len)), ms);
-    return m->kind == ARCHIVE_EXTRA ? arena_fmt(m->arena, STR_FMT "@moved-%lld", STR_ARG(key), ms)
-                                    : STR_EMPTY;
+    return m->kind == ARCHIVE_EXTRA && !saved_is_verdict(key)
+               ? arena_fmt(m->arena, STR_FMT "@moved-%lld", STR_ARG(key), ms)
+               : STR_EMPTY;
 }
 
 static bool move_is_bundle(const struct move_object *m)
@@ -189,6 +192,23 @@ static int pass_account(struct move_pass *p, struct err *err)
             pass_object(p, archive_key(&p->shelf->account, &a, account_kinds[i], STR_EMPTY), err);
     arena_release(&a);
     return code;
+}
+
+int shelf_move_object(struct shelf *s, struct str key, struct err *err)
+{
+    size_t unsettled = 1;
+    int code = 0;
+
+    for (int i = 0; i < MOVE_ROUNDS && code == 0 && unsettled; i++) {
+        struct move_pass copy = {.shelf = s}, remove = {.shelf = s, .removes = true};
+        code = pass_object(&copy, key, err);
+        if (code == 0)
+            code = pass_object(&remove, key, err);
+        unsettled = copy.unsettled + remove.unsettled;
+    }
+    return code == 0 && unsettled ? err_set(err, ERR_BUSY, "the object " STR_FMT " changes",
+                                            STR_ARG(str_head(key, 255)))
+                                  : code;
 }
 
 static int shelf_move_while(struct shelf *s, bool (*ended)(void *ctx), void *ctx, struct err *err)

@@ -131,6 +131,16 @@ struct str archive_account_lock(const struct archive_account *c, struct arena *a
     return arena_fmt(a, "lock:" STR_FMT "/" STR_FMT, STR_ARG(c->host), STR_ARG(c->login));
 }
 
+struct str archive_host_bucket(struct str host, struct arena *a)
+{
+    struct str name = arena_str(a, host);
+
+    for (size_t i = 0; i < name.len; i++)
+        if (name.p[i] == ':')
+            ((char *)name.p)[i] = '-';
+    return name;
+}
+
 /* --- keys --- */
 
 static void folders_write(char out[FOLDERS_LEN], const unsigned char hash[ARCHIVE_HASH_LEN])
@@ -224,4 +234,17 @@ int archive_key_read(struct archive_object *out, struct str key)
     }
     *out = (struct archive_object){0};
     return ERR_NOT_FOUND;
+}
+
+void archive_key_behind(struct buf *out, struct str last)
+{
+    struct archive_object o;
+
+    buf_reset(out);
+    if (archive_key_read(&o, last) == 0 && o.kind > ARCHIVE_REMOVED) {
+        buf_append_str(out, str_head(last, FOLDERS_LEN + o.login.len + 1));
+        buf_append_char(out, '\x7f');
+    } else {
+        buf_append_str(out, last);
+    }
 }

@@ -12,6 +12,7 @@
 #define ARCHIVE_NAMES_H
 
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/err.h"
 
 enum {
@@ -42,6 +43,10 @@ int archive_account_make(struct archive_account *out, struct arena *a, struct st
 struct str archive_account_member(const struct archive_account *c, struct arena *a);
 /* The key of the account's lock: `lock:<login>` on github.com, `lock:<host>/<login>` elsewhere. */
 struct str archive_account_lock(const struct archive_account *c, struct arena *a);
+
+/* The name of the bucket for a host, unless its forge sets another one: '-' replaces ':'. The
+ * caller checks that the name is valid for a bucket. */
+struct str archive_host_bucket(struct str host, struct arena *a);
 
 /* Whether the name of a repository at the forge can become part of a key. */
 bool archive_repo_ok(struct str name);
@@ -78,5 +83,9 @@ struct archive_object {
 /* Splits a key into its parts. ERR_NOT_FOUND: no object of the archive has such a key, or the
  * folders do not match the login. */
 int archive_key_read(struct archive_object *out, struct str key) MUST_CHECK;
+/* The key behind which a listing goes on after the key `last`, for a caller that wants only the
+ * account's own objects. If `last` is in the folder of an account, the rest of the folder is left
+ * out. */
+void archive_key_behind(struct buf *out, struct str last);
 
 #endif

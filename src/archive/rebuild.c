@@ -117,22 +117,6 @@ static int walk_key(struct rebuild_walk *w, const struct object_info *info, stru
     return arena_error(&w->logins);
 }
 
-/* Sets the key after which the next page begins. If a page ends among the repositories of an
- * account, the next page begins after all of them (V3). */
-static void walk_next(struct buf *after, const struct list_result *page)
-{
-    struct str last = page->next;
-    struct archive_object o;
-
-    buf_reset(after);
-    if (page->count > 0 && archive_key_read(&o, last) == 0 && o.kind > ARCHIVE_REMOVED) {
-        buf_append_str(after, str_head(last, HASH_FOLDERS_LEN + o.login.len + 1));
-        buf_append_char(after, '\x7f');
-    } else {
-        buf_append_str(after, last);
-    }
-}
-
 static int walk_page(struct rebuild_walk *w, const struct schedule_set *where, struct str prefix,
                      struct buf *after, bool *more, struct err *err)
 {
@@ -145,8 +129,10 @@ static int walk_page(struct rebuild_walk *w, const struct schedule_set *where, s
         if (!page.entries[i].is_prefix)
             code = walk_key(w, &page.entries[i].info, err);
     *more = code == 0 && page.more;
+    /* If a page ends among the repositories of an account, the next page begins after all of them
+     * (V3). */
     if (*more)
-        walk_next(after, &page);
+        archive_key_behind(after, page.next);
     arena_release(&a);
     return code;
 }

@@ -30,7 +30,8 @@ struct rebuild_options {
     struct schedule *schedule; /* borrowed, as everything here */
     struct queue *queue;
     rebuild_list_fn *list;
-    /* Returns the hosts of all forges, in the arena. */
+    /* Returns the hosts of all forges, in the arena. An error fails the slot. It must not leave out
+     * a host: the slot counts as built afterwards. */
     int (*hosts)(void *ctx, struct arena *a, struct str **out, size_t *count, struct err *err);
     void (*table)(void *ctx, struct slots *out); /* copies the table of slots */
     void *ctx;                                   /* argument of the three functions above */

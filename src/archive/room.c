@@ -26,11 +26,8 @@ static int room_bucket(void *ctx, struct arena *a, struct str host, struct str *
                        struct err *err)
 {
     struct archive *x = ctx;
-    struct forge forge;
-    int code = forges_find(x->forges, a, host, &forge, err);
 
-    *out = code == 0 ? forge.bucket : STR_EMPTY;
-    return code == ERR_NOT_FOUND ? 0 : code;
+    return forges_bucket(x->forges, a, host, out, err);
 }
 
 static void room_table_changed(void *ctx, const struct slots *table)
@@ -85,6 +82,18 @@ static int room_hosts(void *ctx, struct arena *a, struct str **out, size_t *coun
     for (size_t i = 0; i < *count; i++)
         (*out)[i] = forges[i].host;
     return 0;
+}
+
+/* Lists the hosts for the rebuild of a slot. The forges are read from the store again: a process
+ * that started while the store was down or halted knows only those of the configuration file, and
+ * a slot that was rebuilt without a forge would lack its accounts for good. */
+static int room_hosts_anew(void *ctx, struct arena *a, struct str **out, size_t *count,
+                           struct err *err)
+{
+    struct archive *x = ctx;
+    int code = forges_reload(x->forges, err);
+
+    return code < 0 ? code : room_hosts(ctx, a, out, count, err);
 }
 
 /* Lists a page of a slot for the rebuild. The prefix is the slot's folder. */
@@ -242,7 +251,7 @@ static int engine_rebuild(struct archive *x, struct err *err)
     struct rebuild_options o = {.schedule = x->schedule,
                                 .queue = x->queue,
                                 .list = room_list,
-                                .hosts = room_hosts,
+                                .hosts = room_hosts_anew,
                                 .table = room_table,
                                 .ctx = x,
                                 .log = x->log};

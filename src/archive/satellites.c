@@ -240,17 +240,6 @@ int satellites_user(struct satellites *s, struct arena *a, struct str name, stru
                : code;
 }
 
-/* The name of a host's bucket, unless its forge sets another name. */
-static struct str bucket_of_host(struct arena *a, struct str host)
-{
-    struct str name = arena_str(a, host);
-
-    for (size_t i = 0; i < name.len; i++)
-        if (name.p[i] == ':')
-            ((char *)name.p)[i] = '-';
-    return name;
-}
-
 int satellites_bucket(struct satellites *s, struct arena *a, struct str host, struct str *out,
                       struct err *err)
 {
@@ -259,8 +248,8 @@ int satellites_bucket(struct satellites *s, struct arena *a, struct str host, st
 
     if (code < 0)
         return code;
-    if (!s->o.bucket || out->len == 0)
-        *out = bucket_of_host(a, host);
+    if (!s->o.bucket)
+        *out = archive_host_bucket(host, a);
     return bucket_name_check(*out, &why) < 0
                ? err_set(err, ERR_INVALID,
                          "'" STR_FMT "' cannot be the bucket of the forge " STR_FMT
@@ -271,13 +260,13 @@ int satellites_bucket(struct satellites *s, struct arena *a, struct str host, st
 }
 
 /* The host of a bucket: that of a forge, or the bucket's own name. */
-static struct str host_of_bucket(const struct satellite_host *known, size_t count,
-                                 struct str bucket)
+static struct satellite_host host_of_bucket(const struct satellite_host *known, size_t count,
+                                            struct str bucket)
 {
     for (size_t i = 0; i < count; i++)
         if (str_eq(known[i].bucket, bucket))
-            return known[i].host;
-    return bucket;
+            return (struct satellite_host){known[i].host, bucket, true};
+    return (struct satellite_host){bucket, bucket, false};
 }
 
 /* Lists the hosts of all forges with their buckets. */
@@ -325,8 +314,7 @@ int satellites_hosts(struct satellites *s, struct arena *a, struct str name,
         return err_code(err, ERR_NO_MEMORY);
     *count = n;
     for (size_t i = 0; i < n; i++)
-        (*out)[i] = (struct satellite_host){host_of_bucket(known, known_count, buckets[i].name),
-                                            buckets[i].name};
+        (*out)[i] = host_of_bucket(known, known_count, buckets[i].name);
     return 0;
 }
 
@@ -418,6 +406,58 @@ int satellite_site_open_put(struct object_place *p, struct satellites *s, struct
 }
 
 /* --- listing --- */
+
+int satellites_list_uploads(struct satellites *s, struct arena *a, struct str name,
+                            struct str bucket, const struct list_options *o,
+                            struct upload_list *out, struct err *err)
+{
+    struct satellite_site site;
+    struct object_place p;
+    int code = satellite_site_find(&site, s, a, name, bucket, err);
+
+    *out = (struct upload_list){0};
+    if (code == 0)
+        code = satellite_site_open(&p, s, a, &site, bucket, PLACE_READ, err);
+    if (code == 0) {
+        code = p.bucket->ops->list_uploads(p.bucket, a, o, out, err);
+        satellites_note(s, site.name, code);
+        code = object_place_end(&p, code, err);
+    }
+    return code == ERR_NO_BUCKET ? 0 : code;
+}
+
+/* Whether the bucket has any object on the satellite. */
+static int satellite_uses_bucket(struct satellites *s, struct arena *a, struct str name,
+                                 struct str bucket, bool *used, struct err *err)
+{
+    struct list_options o = {.limit = 1};
+    struct list_result page = {0};
+    struct satellite_site site;
+    struct object_place p;
+    int code = satellite_site_find(&site, s, a, name, bucket, err);
+
+    if (code == 0)
+        code = satellite_site_open(&p, s, a, &site, bucket, PLACE_READ, err);
+    if (code == 0) {
+        code = p.bucket->ops->list(p.bucket, a, &o, &page, err);
+        satellites_note(s, site.name, code);
+        code = object_place_end(&p, code, err);
+    }
+    *used |= page.count > 0;
+    return code == ERR_NO_BUCKET ? 0 : code;
+}
+
+int satellites_bucket_used(struct satellites *s, struct arena *a, struct str bucket, bool *used,
+                           struct err *err)
+{
+    struct slots *t = arena_new(a, struct slots);
+    int code = t ? satellites_current(s, t, false, err) : err_code(err, ERR_NO_MEMORY);
+
+    *used = false;
+    for (size_t i = 0; code == 0 && i < t->count && !*used; i++)
+        code = satellite_uses_bucket(s, a, str_z(t->names[i]), bucket, used, err);
+    return code;
+}
 
 int satellites_list_slot(struct satellites *s, struct arena *a, const struct slot_ask *ask,
                          struct list_result *out, struct err *err)

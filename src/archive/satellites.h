@@ -40,8 +40,8 @@ struct satellites_options {
     struct remotes *remotes; /* NULL: no storage is remote */
     struct place_env env;
     struct store *app; /* appDB */
-    /* Returns the name of the bucket for a forge's host (forges.NAME.bucket). If it is NULL, or
-     * returns an empty name, the bucket has the name of the host, with '-' for ':'. */
+    /* Returns the name of the bucket for a forge's host (forges.NAME.bucket). If it is NULL, the
+     * bucket has the name of the host, with '-' for ':'. */
     int (*bucket)(void *ctx, struct arena *a, struct str host, struct str *out, struct err *err);
     /* Lists the hosts of all forges. NULL: github.com alone. */
     int (*hosts)(void *ctx, struct arena *a, struct str **out, size_t *count, struct err *err);
@@ -83,9 +83,13 @@ int satellites_user(struct satellites *s, struct arena *a, struct str name, stru
  * bucket; the text names the setting that chooses another name. */
 int satellites_bucket(struct satellites *s, struct arena *a, struct str host, struct str *out,
                       struct err *err) MUST_CHECK;
+/* Sets *used if a satellite has objects in the bucket. Every satellite must answer. */
+int satellites_bucket_used(struct satellites *s, struct arena *a, struct str bucket, bool *used,
+                           struct err *err) MUST_CHECK;
 /* A host of a forge and its bucket. */
 struct satellite_host {
     struct str host, bucket;
+    bool is_known; /* weir knows the forge; otherwise `host` is the name of the bucket */
 };
 /* Lists the buckets of the archive on a satellite: those that its user owns there. If no forge
  * belongs to a bucket any more, the bucket's own name is used as the host. */
@@ -150,5 +154,10 @@ struct slot_ask {
 };
 int satellites_list_slot(struct satellites *s, struct arena *a, const struct slot_ask *ask,
                          struct list_result *out, struct err *err) MUST_CHECK;
+/* Lists the open uploads of a bucket on a satellite, as bucket->list_uploads() does. A bucket that
+ * does not exist has none. */
+int satellites_list_uploads(struct satellites *s, struct arena *a, struct str name,
+                            struct str bucket, const struct list_options *o,
+                            struct upload_list *out, struct err *err) MUST_CHECK;
 
 #endif

@@ -34,6 +34,16 @@ struct str saved_verdict_key(const struct archive_account *c, struct arena *a, s
     return archive_key(c, a, ARCHIVE_EXTRA, arena_fmt(a, STR_FMT "%s", STR_ARG(name), mark));
 }
 
+/* A release may have a file of this name too, but such a file is in a folder behind the '@'. */
+bool saved_is_verdict(struct str key)
+{
+    struct archive_object o;
+
+    return archive_key_read(&o, key) == 0 && o.kind == ARCHIVE_EXTRA && o.repo.len &&
+           str_chr(o.extra, '/') < 0 &&
+           (str_eq(o.extra, STR("audit.json")) || str_ends(o.extra, STR(".audit.json")));
+}
+
 struct str saved_name(struct str key)
 {
     struct archive_object o;

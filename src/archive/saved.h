@@ -17,6 +17,8 @@ struct str saved_verdict_key(const struct archive_account *c, struct arena *a, s
 /* The name of the bundle that has this key. Empty: the key is not that of the bundle of a
  * repository or a wiki. */
 struct str saved_name(struct str key);
+/* Whether the key is that of a verdict. */
+bool saved_is_verdict(struct str key);
 
 struct saved {
     struct shelf shelf;

@@ -40,5 +40,8 @@ int shelf_side_remove(struct shelf *s, struct arena *a, enum shelf_side side, st
 /* Moves all objects of the account away from the satellite that the slot leaves (archive/move.c).
  * The caller holds the account's lock. */
 int shelf_move(struct shelf *s, struct err *err) MUST_CHECK;
+/* Moves one object of the account from the old side to the new side. No lock is needed. An object
+ * that is not on the old side is not an error. ERR_BUSY: the object changes at the same time. */
+int shelf_move_object(struct shelf *s, struct str key, struct err *err) MUST_CHECK;
 
 #endif

@@ -138,6 +138,23 @@ static int shelf_prove(void *ctx, struct object_meta *meta, struct err *err)
     return code < 0 ? code : shelf_may(p->shelf, p->place, err);
 }
 
+/* Called after an object was put on the site `on`. If the caller has no lock, the slot may have
+ * moved away from there between the look at the table and the put, and the move may have ended
+ * before the object was visible. Then the object follows the others of its account. */
+static int shelf_follow(struct shelf *s, const struct satellite_site *on, struct str key,
+                        struct err *err)
+{
+    int code = s->claimed ? 0 : shelf_look(s, false, err);
+
+    if (code < 0 || s->claimed || str_eq(s->satellite, on->name))
+        return code;
+    struct shelf moving = *s;
+    moving.leaves = on->name;
+    moving.leaves_user = on->user;
+    moving.claimed = true; /* so that the sides stay the same */
+    return shelf_move_object(&moving, key, err);
+}
+
 int shelf_put(struct shelf *s, struct arena *a, struct str key, struct reader *body, uint64_t size,
               const struct put_options *o, struct put_result *out, struct err *err)
 {
@@ -157,9 +174,11 @@ int shelf_put(struct shelf *s, struct arena *a, struct str key, struct reader *b
     code = shelf_judge_other_side(s, a, key, &o->conditions, err);
     if (code == 0)
         code = object_place_seal(&p, &own.meta, err);
+    struct satellite_site on = shelf_site(s, SHELF_TO);
     if (code == 0)
         code = p.bucket->ops->put(p.bucket, a, p.key, &from.reader, size, &own, out, err);
-    return shelf_end_body(s, &p, &from, code, err);
+    code = shelf_end_body(s, &p, &from, code, err);
+    return code < 0 ? code : shelf_follow(s, &on, key, err);
 }
 
 struct http_header shelf_mtime(struct arena *a, int64_t ms)

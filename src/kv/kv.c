@@ -123,13 +123,25 @@ static int partition_check(struct str partition, struct err *err)
 
 /* --- opening --- */
 
+/* Runs a step of the driver that is not about a row, and checks that the store is the known one. */
+static int kv_step_run(struct kv *kv, int (*step)(struct kv *kv, struct err *err), struct err *err)
+{
+    uint64_t began_ns;
+    int code = kv_call_begins(kv, &began_ns, err);
+
+    if (code < 0)
+        return code;
+    code = step(kv, err);
+    if (code == 0 && kv->known)
+        code = kv_known_check(kv, err);
+    return kv_call_ends(kv, began_ns, code);
+}
+
 int kv_prepare(struct kv *kv, struct err *err)
 {
     if (atomic_load_explicit(&kv->prepared, memory_order_acquire))
         return 0;
-    int code = kv->ops->prepare(kv, err);
-    if (code == 0 && kv->known)
-        code = kv_known_check(kv, err);
+    int code = kv_step_run(kv, kv->ops->prepare, err);
     if (code == 0)
         atomic_store_explicit(&kv->prepared, true, memory_order_release);
     /* Only the preparation has timed out. The caller's own call has not run, but ERR_TIMEOUT would
@@ -141,8 +153,9 @@ int kv_prepare(struct kv *kv, struct err *err)
 int kv_opened(struct kv **out, struct kv *kv, const struct log *log, struct err *err)
 {
     static const int passing[] = {ERR_UNAVAILABLE, ERR_BUSY, ERR_STORE};
-    int code = kv_prepare(kv, err);
 
+    kv->log = log;
+    int code = kv_prepare(kv, err);
     for (size_t i = 0; i < ARRAY_SIZE(passing) && code < 0; i++)
         if (code == passing[i]) {
             log_warn(log, "kv.not_reached", log_z("driver", kv->driver),
@@ -160,9 +173,7 @@ int kv_probe(struct kv *kv, struct err *err)
 {
     int code = kv_prepare(kv, err);
 
-    if (code == 0)
-        code = kv->ops->probe(kv, err);
-    return code == 0 && kv->known ? kv_known_check(kv, err) : code;
+    return code < 0 ? code : kv_step_run(kv, kv->ops->probe, err);
 }
 
 void kv_close(struct kv *kv)
@@ -194,6 +205,16 @@ void kv_view_close(struct kv *kv, struct kv_view *view)
         kv->ops->view_close(kv, view);
 }
 
+int kv_get_run(struct kv *kv, struct kv_view *view, struct arena *a, const struct kv_name *names,
+               size_t count, struct kv_value *out, struct err *err)
+{
+    uint64_t began_ns;
+    int code = kv_call_begins(kv, &began_ns, err);
+
+    return code < 0 ? code
+                    : kv_call_ends(kv, began_ns, kv->ops->get(kv, view, a, names, count, out, err));
+}
+
 int kv_get_many(struct kv *kv, struct kv_view *view, struct arena *a, const struct kv_name *names,
                 size_t count, struct kv_value *out, struct err *err)
 {
@@ -201,7 +222,7 @@ int kv_get_many(struct kv *kv, struct kv_view *view, struct arena *a, const stru
 
     if (code == 0 && count > 0)
         code = kv_prepare(kv, err);
-    return code < 0 || count == 0 ? code : kv->ops->get(kv, view, a, names, count, out, err);
+    return code < 0 || count == 0 ? code : kv_get_run(kv, view, a, names, count, out, err);
 }
 
 int kv_get(struct kv *kv, struct kv_view *view, struct arena *a, struct kv_name name,
@@ -283,6 +304,17 @@ bool kv_changes_later(const struct kv_change *changes, size_t count)
     return true;
 }
 
+int kv_write_run(struct kv *kv, const struct kv_write_call *c)
+{
+    uint64_t began_ns;
+    int code = kv_call_begins(kv, &began_ns, c->err);
+
+    return code < 0 ? code
+                    : kv_call_ends(kv, began_ns,
+                                   kv->ops->write(kv, c->changes, c->count, c->failed, c->arena,
+                                                  c->names, c->name_count, c->out, c->err));
+}
+
 int kv_write_get(struct kv *kv, const struct kv_change *changes, size_t count, size_t *failed,
                  struct arena *a, const struct kv_name *names, size_t name_count,
                  struct kv_value *out, struct err *err)
@@ -337,11 +369,19 @@ int kv_remove(struct kv *kv, struct kv_name name, struct err *err)
     return write_one(kv, (struct kv_change){.what = KV_REMOVE, .name = name}, err);
 }
 
+int kv_drop_run(struct kv *kv, struct str partition, struct err *err)
+{
+    uint64_t began_ns;
+    int code = kv_call_begins(kv, &began_ns, err);
+
+    return code < 0 ? code : kv_call_ends(kv, began_ns, kv->ops->drop(kv, partition, err));
+}
+
 int kv_drop(struct kv *kv, struct str partition, struct err *err)
 {
     int code = partition_check(partition, err);
 
     if (code == 0)
         code = kv_prepare(kv, err);
-    return code < 0 ? code : kv->ops->drop(kv, partition, err);
+    return code < 0 ? code : kv_drop_run(kv, partition, err);
 }

@@ -15,7 +15,8 @@
  * Errors:
  * - ERR_INVALID: an empty partition or key, no value, or a size beyond its limit.
  * - ERR_NOT_FOUND, ERR_PRECONDITION: the row is absent, or a condition does not hold.
- * - ERR_UNAVAILABLE: the call did not run.
+ * - ERR_UNAVAILABLE: the call did not run. When the server has not answered for a whole time-out,
+ *   later calls fail at once, until it answers again.
  * - ERR_TIMEOUT, only from writes: the write may have been made (K6).
  * - ERR_BUSY (the server throttles), ERR_VERSION (a newer program wrote the rows), ERR_NO_SPACE,
  *   ERR_DENIED, ERR_UNSUPPORTED, ERR_STORE (the store is halted): nothing was changed.
@@ -61,6 +62,13 @@ enum kv_can {
 struct kv_ops;
 struct kv_groups;
 
+/* Whether the server of a driver is silent (silence.c). */
+struct kv_silence {
+    _Atomic(uint64_t) heard_ns; /* when a call was last answered, by clock_mono_ns(); 0: never */
+    _Atomic(bool) is_silent;
+    _Atomic(bool) is_asked; /* a caller waits for an answer of the silent server */
+};
+
 /* A driver embeds this as its first member. */
 struct kv {
     const struct kv_ops *ops;
@@ -73,6 +81,9 @@ struct kv {
     char *known; /* path of the file that kv_know() was given; NULL: kv_know() was not called */
     /* A text that says which setting of the server is bad. NULL: no setting is known to be bad. */
     _Atomic(const char *) warning;
+    uint64_t timeout_ns; /* how long a call may wait for the server; 0: there is no server */
+    struct kv_silence silence;
+    const struct log *log; /* borrowed; NULL: nothing is logged */
 };
 
 struct kv_view; /* the state that reads see */
@@ -282,6 +293,9 @@ struct kv_ops {
     void (*scan_free)(struct kv_scan *scan);
     int (*drop)(struct kv *kv, struct str partition, struct err *err);
     int (*probe)(struct kv *kv, struct err *err);
+    /* Waits for any answer of the server. ERR_UNAVAILABLE, ERR_BUSY: there is none. NULL if there
+     * is no server. */
+    int (*ask)(struct kv *kv, struct err *err);
     void (*close)(struct kv *kv);
 };
 

@@ -46,16 +46,24 @@ struct kv_write_call {
     struct err *err; /* may be NULL */
 };
 
-static inline int kv_write_run(struct kv *kv, const struct kv_write_call *c)
-{
-    return kv->ops->write(kv, c->changes, c->count, c->failed, c->arena, c->names, c->name_count,
-                          c->out, c->err);
-}
+/* Calls of the driver between kv_call_begins() and kv_call_ends(). */
+int kv_get_run(struct kv *kv, struct kv_view *view, struct arena *a, const struct kv_name *names,
+               size_t count, struct kv_value *out, struct err *err) MUST_CHECK;
+int kv_write_run(struct kv *kv, const struct kv_write_call *c) MUST_CHECK;
+int kv_drop_run(struct kv *kv, struct str partition, struct err *err) MUST_CHECK;
 
 static inline bool kv_name_is_same(const struct kv_name *a, const struct kv_name *b)
 {
     return str_eq(a->key, b->key) && str_eq(a->partition, b->partition);
 }
+
+/* --- silence (silence.c) --- */
+
+/* Every call of a driver that may wait for the server stands between these two. If the server is
+ * silent, kv_call_begins() returns ERR_UNAVAILABLE, and the call is not made. kv_call_ends() gets
+ * the call's result, and returns it. */
+int kv_call_begins(struct kv *kv, uint64_t *began_ns, struct err *err) MUST_CHECK;
+int kv_call_ends(struct kv *kv, uint64_t began_ns, int code);
 
 /* --- groups of writes (group.c) --- */
 

@@ -53,18 +53,16 @@ static int limiter_get(struct kv *kv, struct kv_view *view, struct arena *a,
                        const struct kv_name *names, size_t count, struct kv_value *out,
                        struct err *err)
 {
-    struct kv *under = limiter_wait(kv);
-
-    return under->ops->get(under, view, a, names, count, out, err);
+    return kv_get_run(limiter_wait(kv), view, a, names, count, out, err);
 }
 
 static int limiter_write(struct kv *kv, const struct kv_change *changes, size_t count,
                          size_t *failed, struct arena *a, const struct kv_name *names,
                          size_t name_count, struct kv_value *out, struct err *err)
 {
-    struct kv *under = limiter_wait(kv);
+    struct kv_write_call call = {changes, count, failed, a, names, name_count, out, err};
 
-    return under->ops->write(under, changes, count, failed, a, names, name_count, out, err);
+    return kv_write_run(limiter_wait(kv), &call);
 }
 
 /* Opens the scan in `under`. The scan then belongs to `under`, so its other calls are not
@@ -79,9 +77,7 @@ static int limiter_scan_open(struct kv_scan **out, struct kv *kv, struct kv_view
 
 static int limiter_drop(struct kv *kv, struct str partition, struct err *err)
 {
-    struct kv *under = limiter_wait(kv);
-
-    return under->ops->drop(under, partition, err);
+    return kv_drop_run(limiter_wait(kv), partition, err);
 }
 
 static int limiter_probe(struct kv *kv, struct err *err)

@@ -1,6 +1,7 @@
 /* Scans rows a page at a time. */
 #include "kv/paged.h"
 #include "db/db.h"
+#include "kv/kv_int.h"
 
 #include <stdlib.h>
 
@@ -43,10 +44,13 @@ int paged_open(struct kv_scan **out, struct kv *kv, page_fetch_fn *fetch, struct
 static int paged_fetch(struct paged *s, struct err *err)
 {
     struct page_range range = {buf_str(&s->partition), buf_str(&s->from), buf_str(&s->to), s->rows};
+    uint64_t began_ns;
 
     arena_reset(&s->page.arena);
     s->page.count = s->at = 0;
-    int code = s->fetch(&s->page, s->scan.kv, &range, err);
+    int code = kv_call_begins(s->scan.kv, &began_ns, err);
+    if (code == 0)
+        code = kv_call_ends(s->scan.kv, began_ns, s->fetch(&s->page, s->scan.kv, &range, err));
     if (code < 0) {
         s->page.count = 0;
         return code;

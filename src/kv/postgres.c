@@ -234,6 +234,15 @@ static int postgres_probe(struct kv *kv, struct err *err)
     return code;
 }
 
+static int postgres_ask(struct kv *kv, struct err *err)
+{
+    struct pg_call call = {.sql = SQL_PROBE};
+    int code = pg_run(pool_of(kv), &call, 1, false, err);
+
+    pg_calls_clear(&call, 1);
+    return code;
+}
+
 static void postgres_close(struct kv *kv)
 {
     struct postgres_kv *p = container_of(kv, struct postgres_kv, kv);
@@ -256,6 +265,7 @@ static const struct kv_ops postgres_ops = {
     .scan_free = paged_free,
     .drop = postgres_drop,
     .probe = postgres_probe,
+    .ask = postgres_ask,
     .close = postgres_close,
 };
 
@@ -270,6 +280,7 @@ int kv_open_postgres(struct kv **out, const struct kv_postgres_options *o, struc
     }
     p->kv.ops = &postgres_ops;
     p->kv.driver = "postgres";
+    p->kv.timeout_ns = p->pool.timeout_ns;
     p->kv.groups = kv_groups_new(WRITE_FLIGHTS);
     return kv_opened(out, &p->kv, o->log, err);
 }

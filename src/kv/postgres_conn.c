@@ -1,5 +1,6 @@
 /* Connections to PostgreSQL whose calls wait within a limit. */
 #include "kv/postgres_conn.h"
+#include "kv/postgres_start.h"
 
 #include <poll.h>
 
@@ -26,14 +27,17 @@ static void conn_ignore_notice(void *ctx, const PGresult *r)
 }
 
 /* Sets the error of a connection that failed, with the first line of libpq's text. That line names
- * the problem; the lines after it are advice. The text names host and user, never the password. */
+ * the problem; the lines after it are advice, or about further hosts. The text names host and user,
+ * never the password. */
 static int conn_refused(PGconn *conn, struct err *err)
 {
     struct str text = str_z(PQerrorMessage(conn)), first, advice;
     bool denied = PQconnectionNeedsPassword(conn) || PQconnectionUsedPassword(conn);
+    struct buf name = {0};
     int code = ERR_UNAVAILABLE;
 
     str_cut(text, '\n', &first, &advice);
+    pg_conn_name(&name, conn);
     /* libpq gives no SQLSTATE for a connection that was refused. */
     if (str_find(text, STR("authentication failed")) >= 0 ||
         str_find(text, STR("no password supplied")) >= 0 ||
@@ -41,7 +45,9 @@ static int conn_refused(PGconn *conn, struct err *err)
         code = ERR_DENIED;
     else if (str_find(first, STR("database \"")) >= 0 && str_ends(first, STR("does not exist")))
         code = ERR_INVALID;
-    return err_set(err, code, "postgres: " STR_FMT, STR_ARG(first));
+    err_set(err, code, "postgres: " STR_FMT STR_FMT, STR_ARG(buf_str(&name)), STR_ARG(first));
+    buf_release(&name);
+    return code;
 }
 
 static int conn_establish(PGconn *conn, const struct sock_limit *limit, struct err *err)
@@ -64,11 +70,13 @@ static int conn_establish(PGconn *conn, const struct sock_limit *limit, struct e
 int pg_conn_open(PGconn **out, const char *const *keys, const char *const *values,
                  const struct sock_limit *limit, struct err *err)
 {
-    PGconn *conn = PQconnectStartParams(keys, values, 1);
+    PGconn *conn = NULL;
+    int code = pg_conn_start(&conn, keys, values, limit, err);
 
-    BUG_ON(!conn);
+    if (code < 0)
+        return code;
     PQsetNoticeReceiver(conn, conn_ignore_notice, NULL);
-    int code = conn_establish(conn, limit, err);
+    code = conn_establish(conn, limit, err);
     if (code == 0)
         *out = conn;
     else

@@ -431,6 +431,11 @@ static int redis_probe(struct kv *kv, struct err *err)
     return code < 0 ? code : store_probe(store_of(kv), err);
 }
 
+static int redis_ask(struct kv *kv, struct err *err)
+{
+    return read_code(store_ping(store_of(kv), err), err);
+}
+
 static void redis_kv_close(struct kv *kv)
 {
     kv_groups_free(kv->groups);
@@ -450,6 +455,7 @@ static const struct kv_ops redis_ops = {
     .scan_free = paged_free,
     .drop = redis_drop,
     .probe = redis_probe,
+    .ask = redis_ask,
     .close = redis_kv_close,
 };
 
@@ -462,6 +468,7 @@ void kv_open_redis_later(struct kv **out, struct store *store)
     r->kv.driver = "redis";
     r->kv.can = KV_FENCES | KV_DROPS;
     r->kv.groups = kv_groups_new(WRITE_FLIGHTS);
+    r->kv.timeout_ns = store_timeout_ns(store);
     r->store = store;
     *out = &r->kv;
 }

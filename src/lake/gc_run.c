@@ -52,11 +52,11 @@ int lake_gc_report(struct lake *l, struct arena *a, const struct lake_repo *r,
                    struct lake_gc_report *out, struct err *err)
 {
     struct kv_value row;
-    int code = kv_get(l->kv, NULL, a, report_key(a, r), &row, err);
+    int code = lake_row_get(l, a, r, report_key(a, r), NULL, &row, err);
 
     *out = (struct lake_gc_report){0};
-    if (code < 0)
-        return code == ERR_NOT_FOUND ? 0 : code;
+    if (code < 0 || !kv_is_there(&row))
+        return code;
     return gc_report_read(out, row.bytes, err);
 }
 
@@ -129,6 +129,13 @@ int gc_run_check(const struct gc_run *g, struct err *err)
     return g->ended && g->ended(g->ctx) ? err_code(err, ERR_CANCELED) : 0;
 }
 
+int gc_run_sorter(const struct gc_run *g, struct gc_sorter **out, size_t bytes, struct err *err)
+{
+    const struct lake_options *o = &g->lake->o;
+
+    return gc_sorter_open(out, o->folder, o->gc_bytes ? o->gc_bytes : bytes, err);
+}
+
 static int run_lost(struct gc_run *g, struct err *err)
 {
     g->is_lost = true;
@@ -155,7 +162,7 @@ static int run_end_wait(struct gc_run *g, struct err *err)
     g->report.error = STR_EMPTY;
     g->report.updated_ms = clock_wall_ms();
     lake_tx_init(&tx, g->arena);
-    lake_tx_put(&tx, report_key(g->arena, g->repo), report_encode(g->arena, &g->report));
+    lake_tx_put(&tx, report_key(g->arena, g->repo), gc_report_write(g->arena, &g->report));
     return gc_run_write(g, &tx, err);
 }
 
@@ -316,9 +323,8 @@ static int run_phase(struct gc_run *g, struct err *err)
     else if (code < 0)
         *err = why;
     gc_sorter_close(g->live);
-    gc_ids_release(&g->safe);
-    gc_ids_release(&g->expired);
-    gc_ids_release(&g->nodes);
+    gc_sorter_close(g->safe);
+    gc_sorter_close(g->expired);
     return code;
 }
 

@@ -10,7 +10,7 @@ struct head {
 
 struct head_iter {
     struct lake_iter iter;
-    struct arena records; /* limited to LAKE_HEADS_BYTES, with the items */
+    struct arena records; /* limited to lake.heads_bytes, with the items */
     VEC(struct head) heads;
     size_t at;
     struct lake_branch branch;
@@ -66,10 +66,11 @@ static int head_add(struct head_iter *it, struct str value, struct err *err)
     struct lake_branch b;
     int code = 0;
 
-    if (!record.p ||
-        it->records.used + (it->heads.len + 1) * sizeof(struct head) > LAKE_HEADS_BYTES)
-        return err_set(err, ERR_NO_MEMORY, "the branches need more than %d MiB to be sorted",
-                       LAKE_HEADS_BYTES >> 20);
+    size_t max = it->iter.lake->heads_bytes;
+
+    if (!record.p || it->records.used + (it->heads.len + 1) * sizeof(struct head) > max)
+        return err_set(err, ERR_NO_MEMORY, "the branches need more than %zu bytes to be sorted",
+                       max);
     code = lake_branch_read(&b, &it->iter.arena, record, err);
     if (code == 0)
         vec_push(&it->heads, ((struct head){b.commit_id, b.id, record}));
@@ -77,11 +78,14 @@ static int head_add(struct head_iter *it, struct str value, struct err *err)
     return code;
 }
 
-static int head_read_all(struct head_iter *it, struct str partition, struct err *err)
+static int head_read_all(struct head_iter *it, const struct lake_repo *r, struct err *err)
 {
     struct kv_scan *scan = NULL;
     struct str key, value;
-    int code = lake_iter_scan(&scan, &it->iter, partition, "branches", err);
+    int code = lake_iter_begin(&it->iter, r, err);
+
+    if (code == 0)
+        code = lake_iter_scan(&scan, &it->iter, r->partition, "branches", err);
 
     while (code == 0 && (code = kv_scan_next(scan, &key, &value, err)) == 0)
         code = head_add(it, value, err);
@@ -106,8 +110,8 @@ int lake_iter_heads(struct lake_iter **out, struct lake *l, const struct lake_re
 
     it->iter.ops = &head_iter_ops;
     it->iter.lake = l;
-    arena_init(&it->records, LAKE_HEADS_BYTES);
-    int code = head_read_all(it, r->partition, err);
+    arena_init(&it->records, l->heads_bytes);
+    int code = head_read_all(it, r, err);
     if (code == 0 && it->heads.len)
         qsort(it->heads.items, it->heads.len, sizeof(struct head), head_compare);
     return lake_iter_opened(out, &it->iter, code);

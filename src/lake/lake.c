@@ -1,6 +1,7 @@
 /* Opens the lake, and reads the records that every operation begins with. */
 #include "lake/change.h"
 #include "lake/claim.h"
+#include "lake/iter.h"
 #include "lake/log_pauses.h"
 #include "lake/right.h"
 
@@ -24,6 +25,7 @@ int lake_open(struct lake **out, const struct lake_options *o, struct err *err)
     l->node_wait_ms = LAKE_NODE_WAIT_MS;
     l->draft_renew_ms = LAKE_DRAFT_RENEW_MS;
     l->base_bytes_max = LAKE_BASE_BYTES;
+    l->heads_bytes = LAKE_HEADS_BYTES;
     l->compactions = compactions_new();
     int code = tree_cache_open(&l->cache, &o->cache, err);
     if (code == 0)
@@ -74,6 +76,32 @@ int lake_decode_repo(struct arena *a, const struct lake_repo *r, const struct kv
         return err_set(err, code, "repository not found");
     repo_now->stamp = value->stamp;
     return code;
+}
+
+int lake_check_repo_row(struct arena *a, const struct lake_repo *r, const struct kv_value *value,
+                        struct err *err)
+{
+    struct lake_repo now;
+
+    return kv_is_there(value) && str_eq(value->stamp, r->stamp)
+               ? 0
+               : lake_decode_repo(a, r, value, &now, err);
+}
+
+int lake_row_get(struct lake *l, struct arena *a, const struct lake_repo *r, struct kv_name name,
+                 const char *missing, struct kv_value *out, struct err *err)
+{
+    struct kv_name names[] = {lake_key_repo(a, r->id), name};
+    struct kv_value values[ARRAY_SIZE(names)] = {0};
+    /* A name from a client may be too long for a row. Then there is no such row. */
+    size_t count = name.key.len > KV_KEY_MAX ? 1 : ARRAY_SIZE(names);
+    int code = kv_get_many(l->kv, NULL, a, names, count, values, err);
+
+    if (code == 0)
+        code = lake_check_repo_row(a, r, &values[0], err);
+    *out = values[1];
+    return code == 0 && missing && !kv_is_there(out) ? err_set(err, ERR_NOT_FOUND, "%s", missing)
+                                                     : code;
 }
 
 int lake_decode_branch(struct arena *a, const struct lake_repo *r, const struct kv_value *values,

@@ -75,7 +75,10 @@ struct lake_options {
     void *place_ctx;
     struct tree_cache_options cache;
     uint64_t drop_again_ms; /* lake.drop.again: tokens are dropped a second time after this time */
-    unsigned writers;       /* node files that a commit writes at the same time; 0: 16 */
+    /* Time after which the cleaner looks at the list of tokens to drop, even if nothing has woken
+     * it; 0: a minute. */
+    uint64_t clean_every_ms;
+    unsigned writers;               /* node files that a commit writes at the same time; 0: 16 */
     const struct lake_hooks *hooks; /* borrowed; NULL: none */
     /* How many changes of branches may wait for changes whose hooks have not answered yet; 0: any
      * number. */
@@ -83,6 +86,8 @@ struct lake_options {
     const char *folder;   /* folder in which collections sort lists; NULL: nothing is collected */
     uint64_t gc_grace_ms; /* lake.gc.grace: younger files are not collected; 0: 24 h */
     uint64_t gc_day_ms;   /* lake.gc.day: a day of the rules of retention; 0: 24 h */
+    /* For tests: memory of each list that a collection sorts, in bytes. 0: the usual sizes. */
+    size_t gc_bytes;
     /* Time between two readings of each claim (lake/claim.h). 0, for tests: files may be removed
      * although the claim has just changed. */
     uint64_t claim_every_ms;
@@ -176,6 +181,8 @@ struct lake_ref {
 };
 int lake_ref_resolve(struct lake *l, struct arena *a, const struct lake_repo *r, struct str expr,
                      struct lake_ref *out, struct err *err) MUST_CHECK;
+/* Reads a commit, from memory if it was read before. Commits never change, so this function does
+ * not read the repository's record (docs/lake.md, "The repository's record"). */
 int lake_commit_get(struct lake *l, struct arena *a, const struct lake_repo *r, struct str id,
                     struct lake_commit *out, struct err *err) MUST_CHECK;
 /* Finds the best common ancestor of two commits. ERR_NOT_FOUND: there is none. */

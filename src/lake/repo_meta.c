@@ -29,8 +29,7 @@ int lake_repo_meta_read(struct str_pairs *out, struct arena *a, struct str recor
 static int repo_meta_load(struct lake *l, struct arena *a, const struct lake_repo *r,
                           struct str_pairs *out, struct kv_value *row, struct err *err)
 {
-    struct kv_name name = repo_meta_key(r);
-    int code = kv_get_many(l->kv, NULL, a, &name, 1, row, err);
+    int code = lake_row_get(l, a, r, repo_meta_key(r), NULL, row, err);
 
     *out = (struct str_pairs){0};
     if (code < 0 || !row->bytes.p)

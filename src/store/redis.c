@@ -492,6 +492,7 @@ int store_open_redis(struct store **out, const struct store_redis_options *o, st
     }
     r->store.engine = &redis_engine;
     r->store.number = r->target.database;
+    r->store.timeout_ns = r->timeout_ns;
     redis_pool_init(&r->pool, &r->endpoint,
                     o->max_connections ? o->max_connections : DEFAULT_CONNECTIONS, o->log);
     redis_groups_init(&r->groups, &r->pool);

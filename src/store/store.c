@@ -140,6 +140,11 @@ int store_number(const struct store *s)
     return s->number;
 }
 
+uint64_t store_timeout_ns(const struct store *s)
+{
+    return s->timeout_ns;
+}
+
 int store_ping(struct store *s, struct err *err)
 {
     struct arena arena = ARENA_INIT(4 * KIB);

@@ -67,6 +67,8 @@ void store_close(struct store *s);
  * sentinels. Called before other threads use the stores; they are closed together. */
 int store_join(struct store *const *stores, size_t count, struct err *err) MUST_CHECK;
 int store_number(const struct store *s); /* the number of the store's database */
+/* How long a call may wait for the server. 0: the store is embedded. */
+uint64_t store_timeout_ns(const struct store *s);
 
 /* --- commands --- */
 

@@ -32,7 +32,8 @@ struct store_engine {
 /* Embedded as the first member of an engine's own struct. */
 struct store {
     const struct store_engine *engine;
-    int number; /* the number of the database */
+    int number;          /* the number of the database */
+    uint64_t timeout_ns; /* how long a call may wait for the server; 0: there is no server */
     struct store_watch watch;
 };
 

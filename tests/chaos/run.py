@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """The kill and race tests at full length.
 
-    tests/chaos/run.py BUILD TSAN_BUILD [ROOM...]
+    tests/chaos/run.py BUILD TSAN_BUILD ASAN_BUILD [ROOM...]
 
 RUNS (200: kills of each crash test) and SEED come from the environment; the seed is printed, and the same
 one gives the same kills and commands. A step is a command whose last "N passed, N failed" line is its
@@ -22,16 +22,16 @@ COMMANDS_A_RUN = 5000  # of the differential test: 200 runs are a million comman
 LONG_RUN = 10  # kills of others for one run in which everything that replicates is killed
 CHAOS_SETUPS = {"plain": 120, "mixed": 60}  # seconds of such a run
 MODEL_SEEDS, MODEL_RUNS = 20, 8  # of the lake's model test, and the kills that each seed has at least
-SLOW_SHARE = 5  # one seed in so many also runs under ThreadSanitizer
+SLOW_SHARE = 5  # one seed in so many also runs under ThreadSanitizer, and under AddressSanitizer
 RACE_REPEATS = 40  # runs for one pass of the unit tests under ThreadSanitizer
 
 
-def steps(build, tsan, runs, seed):
+def steps(build, tsan, asan, runs, seed):
     """(room, name, command) of every step."""
     for program in sorted(glob.glob(os.path.join(build, "tests/crash/*_crash"))):
         name = os.path.basename(program)
         yield name.removesuffix("_crash"), name, [program, "--runs", str(runs), "--seed", str(seed)]
-    for folder, share in ((build, 1), (tsan, SLOW_SHARE)):
+    for folder, share in ((build, 1), (tsan, SLOW_SHARE), (asan, SLOW_SHARE)):
         for i in range(MODEL_SEEDS // share):
             yield "lake", f"lake_chaos {os.path.basename(folder)} {i + 1}", [
                 os.path.join(folder, "tests/crash/lake_chaos"), "--runs", str(max(MODEL_RUNS, runs // MODEL_SEEDS)),
@@ -69,13 +69,13 @@ def run(room, name, command):
 
 
 def main():
-    build, tsan, *rooms = sys.argv[1:]
+    builds, rooms = [os.path.abspath(folder) for folder in sys.argv[1:4]], sys.argv[4:]
     runs = int(os.environ.get("RUNS") or 200)
     seed = int(os.environ.get("SEED") or random.SystemRandom().getrandbits(31))
     print(f"chaos: runs {runs} seed {seed}", flush=True)
-    os.environ.update(WEIR_BUILD=os.path.abspath(build))
+    os.environ.update(WEIR_BUILD=builds[0])
     passed = failed = 0
-    for room, name, command in steps(os.path.abspath(build), os.path.abspath(tsan), runs, seed):
+    for room, name, command in steps(*builds, runs, seed):
         if not rooms or room in rooms:
             one = run(room, name, command)
             passed, failed = passed + one[0], failed + one[1]

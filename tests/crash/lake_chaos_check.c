@@ -460,6 +460,24 @@ static void check_tokens(struct checking *k)
     m->token_count = kept;
 }
 
+static void check_all(struct checking *k)
+{
+    struct model *m = k->lake.model;
+
+    for (k->branch = 0; k->branch < MODEL_BRANCHES && k->good; k->branch++)
+        check_branch(k);
+    k->branch = 0;
+    if (!k->good)
+        return;
+    memset(m->commits, 0, sizeof(m->commits));
+    m->commit_count = 0;
+    check_tags(k);
+    remove_fleeting(k);
+    k->good = twins_check(&k->lake, &k->arena, k->quiet) && k->good;
+    clean_all(k);
+    check_tokens(k);
+}
+
 bool chaos_check(struct crash *c)
 {
     struct chaos *s = container_of(c, struct chaos, crash);
@@ -467,22 +485,12 @@ bool chaos_check(struct crash *c)
     struct err err = {0};
 
     chaos_lake_open(&k.lake, s, 0);
-    struct model *m = k.lake.model;
     int code = lake_repo_get(k.lake.lake, &k.arena, STR("chaos"), &k.repo, &err);
-    if (code == ERR_NOT_FOUND && !m->is_ready)
-        return true; /* the kill came before the repository was made */
-    check_must(&k, code, "repository", &err);
-    for (k.branch = 0; k.branch < MODEL_BRANCHES && k.good; k.branch++)
-        check_branch(&k);
-    k.branch = 0;
-    if (k.good) {
-        memset(m->commits, 0, sizeof(m->commits));
-        m->commit_count = 0;
-        check_tags(&k);
-        remove_fleeting(&k);
-        k.good = twins_check(&k.lake, &k.arena, k.quiet) && k.good;
-        clean_all(&k);
-        check_tokens(&k);
+    /* Unless the kill came before the repository was made. */
+    if (code != ERR_NOT_FOUND || k.lake.model->is_ready) {
+        check_must(&k, code, "repository", &err);
+        check_all(&k);
     }
+    arena_release(&k.arena);
     return k.good;
 }

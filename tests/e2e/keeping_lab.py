@@ -37,10 +37,11 @@ class Lake:
         self.server.s3().create_bucket(Bucket="lake-data")
 
     def run(self, *args):
-        """Runs a command of weir against the server."""
+        """Runs a command of weir against the server, and returns its output."""
         done = subprocess.run([WEIR, *args, "--data", self.server.data, "--url", self.server.url], capture_output=True,
                               text=True)
         assert done.returncode == 0, done.stderr
+        return done.stdout
 
     def add_storage(self, far, *flags):
         self.run("storage", "add", "far", "--endpoint", far.s3_url, "--user", "root", "--access-key", far.keys[0],
@@ -139,16 +140,27 @@ class RedisRows:
 
 
 class PostgresRows:
+    """A database of a server that all tests share, since a server starts slowly. stop() ends the server."""
+    server, count = None, 0
+
     def __init__(self, _folder):
-        self.postgres = Postgres()
-        self.url = self.postgres.url
+        cls = PostgresRows
+        cls.server, cls.count = cls.server or Postgres(), cls.count + 1
+        self.url = cls.server.url.replace("/postgres?", f"/rows{cls.count}?")
+        cls.server.query(f"CREATE DATABASE rows{cls.count}")
 
     def rows(self):
-        text = self.postgres.query("SELECT encode(partition_key, 'escape'), encode(key, 'escape') FROM kv")
+        text = self.server.query("SELECT encode(partition_key, 'escape'), encode(key, 'escape') FROM kv", self.url)
         return {tuple(line.split("|", 1)) for line in text.splitlines()}
 
     def remove(self):
-        self.postgres.remove()
+        pass
+
+    @classmethod
+    def stop(cls):
+        if cls.server:
+            cls.server.remove()
+            cls.server = None
 
 
 @pytest.fixture

@@ -51,8 +51,8 @@ class Postgres:
         wait_for(lambda: subprocess.run([str(self.programs / "pg_isready"), "-q", "-h", str(self.folder), "-p",
                                          str(self.port)], check=False).returncode == 0, "postgres")
 
-    def query(self, statement):
-        return subprocess.run([str(self.programs / "psql"), "-X", "-A", "-t", "-c", statement, self.url], check=True,
+    def query(self, statement, url=None):
+        return subprocess.run([str(self.programs / "psql"), "-X", "-A", "-t", "-c", statement, url or self.url], check=True,
                               capture_output=True, text=True).stdout.strip()
 
     def stop(self):

@@ -2,6 +2,7 @@
 after it: audits that find damage, and tidying. The real git is the client and the judge."""
 import json
 import os
+import re
 import shutil
 import subprocess
 import time
@@ -9,7 +10,7 @@ import urllib.parse
 
 import pytest
 from archive_lab import Archive
-from conftest import secret, wait_for
+from conftest import WEIR, secret, wait_for
 from git_lab import ENV, git
 
 
@@ -381,6 +382,31 @@ def test_a_damaged_bundle_is_not_tidied(octocat):
     a.command("archive", "tidy", a.member("octocat") + "/Hello-World", "--wait", "--data", a.server.data, "--url",
               a.server.url)
     assert a.head("octocat", "/Hello-World.bundle")["ETag"] == before
+
+
+def test_an_audit_that_runs_already_does_not_count(lab, tmp_path):
+    """The audit that runs has read the bundle of before the damage, so the command asks for another one."""
+    a = lab()
+    a.add_repo("octocat", "Hello-World", commits=8)
+    a.add("octocat")
+    a.synced("octocat")
+    a.server.stop()
+    tools, gate = tmp_path / "tools", tmp_path / "gate"
+    tools.mkdir()
+    os.mkfifo(gate)
+    (tools / "git").write_text(f'#!/bin/sh\ncase "$*" in *index-pack*) [ -p {gate} ] && read _ < {gate};; esac\n'
+                               f'exec {shutil.which("git")} "$@"\n')
+    (tools / "git").chmod(0o755)
+    a.serve(data=a.server.data, env={"PATH": f"{tools}:{os.environ['PATH']}"})
+    a.run("audit", a.member("octocat") + "/Hello-World")
+    with open(gate, "w"):  # opens when git has begun
+        flip(a, "Hello-World", -40)
+        args = ["archive", "audit", a.member("octocat") + "/Hello-World", "--wait", "--data", a.server.data]
+        command = subprocess.Popen([str(WEIR), *map(str, args), "--url", a.server.url], stdout=subprocess.PIPE, text=True)
+        wait_for(lambda: len(re.findall(r"method=POST path=\S*/audits status=202", a.server.err)) == 2, "the question")
+        gate.unlink()
+    shown, _ = command.communicate(timeout=60)
+    assert command.returncode == 1 and " damaged " in shown
 
 
 def test_without_git_an_audit_says_so(lab, tmp_path):

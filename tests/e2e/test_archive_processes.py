@@ -1,5 +1,6 @@
 """The archive with several processes over one Redis: races, processes that die or sleep past their lock, and a Redis that
 is emptied. The storage is another weir, which all processes reach."""
+import json
 import os
 import shutil
 import signal
@@ -145,3 +146,72 @@ def test_losing_redis_loses_nothing(fleet, redis):
     f.lab.push("user3", "r1")
     f.lab.sync("user3")
     check_all(f.lab, LOGINS)
+
+
+# --- forges that only the store knows ---
+
+@pytest.fixture
+def added_forge(tmp_path, serve, weir, redis):
+    """An archive with an account of a forge that was added by the command: the same forge, under another name."""
+    a = Archive(tmp_path, serve, weir, redis=redis, token=False)
+    a.add_repo("octocat", "Hello-World")
+    a.host = a.host.replace("127.0.0.1", "localhost")
+    a.bucket = a.host.replace(":", "-")
+    a.again = lambda: a.run("forge", "add", a.host, "--kind", "github", "--api", a.forge.api, "--git", a.git.base)
+    a.again()
+    a.add("octocat")
+    a.synced("octocat")
+    yield a
+    a.close()
+
+
+def tracked(redis):
+    return cli(redis, "ZRANGE", "tracked", "0", "-1").split()
+
+
+def rebuilt(a, redis):
+    wait_for(lambda: cli(redis, "HLEN", "w:archive:built") == "256", "the rebuild")
+    return tracked(redis)
+
+
+def test_accounts_of_added_forges_come_back_with_the_store(added_forge, redis):
+    """All of Redis is emptied, and weir is started again before the configuration is there: it knows no added forge when the
+    rebuild begins."""
+    a = added_forge
+    store = lambda: json.loads(a.server.get("/api/v1/store", keys=a.server.keys).body)
+    wait_for(lambda: (s := store())["copied_config"] == s["config"] > 0, "a copy of the configuration")
+    assert cli(redis, "FLUSHALL") == "OK"
+    wait_for(lambda: a.server.get("/readyz").status == 503, "a halted weir")
+    folder = a.server.folder
+    a.server.signal(signal.SIGKILL)
+    a.server.wait()
+    a.serve(folder=folder)
+    wait_for(lambda: store()["state"] == "empty", "a weir that is halted from its start")
+    done = a.command("store", "restore", "--data", a.server.data, "--url", a.server.url)
+    assert done.returncode == 0, done.stderr
+    assert rebuilt(a, redis) == [a.member("octocat")]
+    a.same("octocat", "Hello-World")
+
+
+def test_a_rebuild_asks_the_store_for_the_forges(added_forge, redis):
+    """The store has a forge of which the process has not heard. The forge's accounts are found."""
+    a = added_forge
+    config = lambda *args: cli(redis, "-n", "3", *args)
+    key = next(k for k in config("KEYS", "forge:*").split())
+    assert config("COPY", key, "kept") == "1"
+    a.run("forge", "remove", a.host)
+    assert config("RENAME", "kept", key) == "OK" and config("SADD", "forges", a.host) == "1"
+    assert a.host not in a.run("forge", "list")
+    assert cli(redis, "-n", "0", "FLUSHDB") == "OK"
+    assert rebuilt(a, redis) == [a.member("octocat")]
+
+
+def test_a_forge_that_is_added_again_has_its_accounts(added_forge, redis):
+    a = added_forge
+    a.run("forge", "remove", a.host)
+    assert cli(redis, "-n", "0", "FLUSHDB") == "OK"
+    assert rebuilt(a, redis) == []
+    a.again()
+    wait_for(lambda: tracked(redis) == [a.member("octocat")], "the account")
+    assert a.account("octocat")["repositories"] == 1
+    wait_for(lambda: cli(redis, "HLEN", "w:archive:built") == "256", "the rebuild")

@@ -154,13 +154,13 @@ MIB = 1 << 20
 
 
 class SmallDisk:
-    """A file system of 400 MiB of its own, in a mount namespace that lives as long as this, and a weir with its data there."""
+    """A small file system of its own, in a mount namespace that lives as long as this, and a weir with its data there."""
     KEYS = ("AKIDSMALLDISK", "of-the-small-disk")
 
-    def __init__(self, serve, folder):
+    def __init__(self, serve, folder, size="400m"):
         self.serve, mount = serve, folder / "small"
         mount.mkdir()
-        script = f"mount --make-rprivate / && mount -t tmpfs -o size=400m none {mount} && echo mounted && exec cat"
+        script = f"mount --make-rprivate / && mount -t tmpfs -o size={size} none {mount} && echo mounted && exec cat"
         self.holder = subprocess.Popen(["unshare", "-m", "sh", "-c", script], stdin=subprocess.PIPE,
                                        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         if self.holder.stdout.readline() != "mounted\n":

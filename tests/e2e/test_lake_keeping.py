@@ -170,6 +170,27 @@ def test_a_cancel_and_the_commit_of_an_import_exclude_each_other(tmp_path, when)
     stop(lake)
 
 
+def test_objects_of_a_bucket_behind_a_service_are_imported_and_stay_there(tmp_path, serve):
+    far = serve().ready()
+    lake = Lake(tmp_path / "near", far=far)
+    lake.repo("repo")
+    source_of(lake, "in/a", "in/b/c", "one")
+    assert far.s3().list_objects_v2(Bucket="source")["KeyCount"] == 3
+    status = import_objects(lake, "common_prefix", "s3://source/in/", "to/")
+    assert not status.get("error") and status["ingested_objects"] == 2
+    status = import_objects(lake, "object", "s3://source/one", "one")
+    assert not status.get("error") and status["ingested_objects"] == 1
+    assert lake.files("repo/data/") == []  # nothing was copied
+    imported = ["main/one", "main/to/a", "main/to/b/c"]
+    assert [lake.get("repo", key) for key in imported] == [b"of the source"] * 3
+    lake.call("PUT", "/repo/branches/main/hard_reset?ref=main~2")
+    lake.call("PUT", "/repo/settings/gc_rules", {"default_retention_days": 0, "branches": []})
+    time.sleep(GRACE_S + 2.2)
+    assert lake.collect()["bodies_removed"] == 0
+    assert far.s3().list_objects_v2(Bucket="source")["KeyCount"] == 3
+    stop(lake)
+
+
 # --- tasks that the queue has lost ---
 
 def lose_task(lake, begin):

@@ -259,6 +259,10 @@ static int restore_command_run(struct api_client *r, const struct invocation *in
 
 /* --- audit and tidy --- */
 
+/* An audit that ran already when the command asked for one may have read the bundle of before, so
+ * the command asks again after this many looks at the verdict. */
+enum { AUDIT_LOOKS = 20 };
+
 static const struct flag audit_flags[] = {
     {"wait", FLAG_SWITCH, NULL, NULL, "Wait for the verdicts and show them."},
     CLIENT_FLAGS,
@@ -277,28 +281,39 @@ struct audit_command {
     struct api_client *r;
     struct given_name of;
     struct output *table;
-    bool waits;
+    bool waits, tidy;
     int64_t since_ms; /* the time of the server when the tasks were queued */
+    int64_t queued;
     size_t damaged;
 };
 
-static int audit_begin(struct audit_command *c, bool tidy, int64_t *queued, struct err *err)
+/* Queues the tasks for one bundle, or for all of the account if `name` is empty. */
+static int audit_ask(struct audit_command *c, struct str name, json_t **answer, struct err *err)
 {
     struct buf body = {0};
     struct json_out w;
-    json_t *answer = NULL;
 
     json_out_init(&w, &body);
     json_out_open(&w, '{');
-    if (c->of.repo.len)
-        json_out_member_str(&w, "name", c->of.repo);
-    json_out_member_bool(&w, "tidy", tidy);
+    if (name.len)
+        json_out_member_str(&w, "name", name);
+    json_out_member_bool(&w, "tidy", c->tidy);
     json_out_close(&w, '}');
     int code = api_client_send(c->r, "POST", giving_path(c->r, c->of.account, "/audits", STR_EMPTY),
-                               body.p, &answer, err);
-    *queued = json_get_i64(answer, "queued", 0);
-    json_decref(answer);
+                               body.p, answer, err);
     buf_release(&body);
+    return code;
+}
+
+static int audit_begin(struct audit_command *c, struct err *err)
+{
+    json_t *answer = NULL;
+    int code = audit_ask(c, c->of.repo, &answer, err);
+
+    c->queued = json_get_i64(answer, "queued", 0);
+    if (code == 0 && clock_parse_iso(json_get_str(answer, "since", STR_EMPTY), &c->since_ms) < 0)
+        code = err_set(err, ERR_PEER, "the server does not say when it has queued the audits");
+    json_decref(answer);
     return code;
 }
 
@@ -310,17 +325,29 @@ static bool audit_is_new(const struct audit_command *c, const json_t *verdict)
     return clock_parse_iso(json_get_str(verdict, "at", STR_EMPTY), &at) == 0 && at >= c->since_ms;
 }
 
+static int audit_ask_again(struct audit_command *c, struct str name, struct err *err)
+{
+    json_t *answer = NULL;
+    int code = audit_ask(c, name, &answer, err);
+
+    json_decref(answer);
+    return code;
+}
+
 static int audit_show(struct audit_command *c, struct str name, struct err *err)
 {
     const char *path = giving_path(c->r, c->of.account, "/audits/", name);
     json_t *verdict = NULL;
     int code = api_client_send(c->r, "GET", path, NULL, &verdict, err);
 
-    while (code == 0 && c->waits && !audit_is_new(c, verdict)) {
+    for (unsigned looks = 1; code == 0 && c->waits && !audit_is_new(c, verdict); looks++) {
         json_decref(verdict);
         verdict = NULL;
         manage_poll_wait();
-        code = api_client_send(c->r, "GET", path, NULL, &verdict, err);
+        if (looks % AUDIT_LOOKS == 0)
+            code = audit_ask_again(c, name, err);
+        if (code == 0)
+            code = api_client_send(c->r, "GET", path, NULL, &verdict, err);
     }
     if (code == 0) {
         c->damaged += str_eq(json_get_str(verdict, "state", STR_EMPTY), STR("damaged"));
@@ -350,16 +377,15 @@ static int audit_command_run(struct api_client *r, const struct invocation *inv,
                               .of = given_repo(given_text(inv->args.items[0])),
                               .table = table,
                               .waits = invocation_flag(inv, "wait") != NULL,
-                              .since_ms = clock_wall_ms()};
+                              .tidy = tidy};
     struct archive_account account;
-    int64_t queued = 0;
     int code = archive_account_read(&account, &r->arena, c.of.account, err);
 
     if (code == 0)
-        code = audit_begin(&c, tidy, &queued, err);
+        code = audit_begin(&c, err);
     if (code == 0 && !c.waits)
         fprintf(stderr, "%lld bundles are queued; these are the last verdicts\n",
-                (long long)queued);
+                (long long)c.queued);
     if (code == 0)
         code = c.of.repo.len ? audit_show(&c, c.of.repo, err) : audit_show_all(&c, err);
     if (code == 0 && c.damaged)

@@ -2,6 +2,8 @@
 #include "archive/rest/rest.h"
 
 #include "archive/forges.h"
+#include "archive/rebuild.h"
+#include "archive/satellites.h"
 
 static rest_fn forge_list_run, forge_set_run, forge_get_run, forge_remove_run,
     forge_token_remove_run;
@@ -48,7 +50,7 @@ static const struct rest_row forge_rows[] = {
           .choices = forge_kind_names},
          {"api", "Base URL of the API; absent: that of the kind.", .max = 1024},
          {"git", "Base URL of the repositories; absent: https://HOST.", .max = 1024},
-         {"bucket", "The bucket; absent: the host.", .max = 63},
+         {"bucket", "The bucket, which no other forge may have; absent: the host.", .max = 63},
          {"wants", "Options that are on; the others are off.", REST_STRINGS, .max = 16},
          {"tokens", "Tokens to add.", REST_STRINGS, .secret = true, .max = FORGE_TOKENS_MAX}),
      .answer = REST_FIELDS(FORGE_SETTINGS)},
@@ -175,14 +177,49 @@ static int forge_read_tokens(struct rest_call *c, struct forge_change *change, s
     return 0;
 }
 
+/* Refuses to let a forge leave a bucket that has objects: they would be forgotten. */
+static int forge_leaves(void *ctx, struct str host, struct str bucket, struct err *err)
+{
+    struct rest_call *c = ctx;
+    bool used = false;
+    int code = satellites_bucket_used(rest_archive(c)->satellites, c->arena, bucket, &used, err);
+
+    return code == 0 && used ? err_set(err, ERR_CONFLICT,
+                                       "the forge " STR_FMT " must keep its bucket " STR_FMT
+                                       ", because the bucket has objects",
+                                       STR_ARG(host), STR_ARG(bucket))
+                             : code;
+}
+
+/* Rebuilds the slots, so that accounts of a forge that was not known until now are tracked again.
+ * Without a table of slots there are no accounts. */
+static int forge_find_accounts(struct rest_call *c, struct err *err)
+{
+    struct archive *x = rest_archive(c);
+    struct slots *table = arena_new(c->arena, struct slots);
+    int code =
+        table ? satellites_current(x->satellites, table, false, err) : err_code(err, ERR_NO_MEMORY);
+
+    if (code == 0 && table->epoch)
+        code = rebuild_all(x->rebuild, err);
+    return code < 0 ? err_wrap(err, code,
+                               "the forge was added; `weir archive rebuild` finds the accounts "
+                               "that it had before")
+                    : 0;
+}
+
 static int forge_set_run(struct rest_call *c, struct err *err)
 {
     struct forge_change change = {.host = rest_text(c, "host"),
                                   .api = rest_text(c, "api"),
                                   .git = rest_text(c, "git"),
                                   .bucket = rest_text(c, "bucket"),
-                                  .has_kind = rest_given(c, "kind")};
-    bool was_new = false;
+                                  .has_kind = rest_given(c, "kind"),
+                                  .leaves = forge_leaves,
+                                  .ctx = c};
+    struct forge before;
+    bool was_new = false, was_known = forges_find(rest_archive(c)->forges, c->arena, change.host,
+                                                  &before, NULL) == 0;
     int code = forge_read_wants(c, &change, err);
 
     for (size_t i = 0; change.has_kind && i < FORGE_KINDS; i++)
@@ -196,6 +233,10 @@ static int forge_set_run(struct rest_call *c, struct err *err)
         return code;
     log_info(http_request_log(c->req), "archive.forge_set", log_s("host", change.host),
              log_u("tokens_added", change.token_count));
+    if (!was_known)
+        code = forge_find_accounts(c, err);
+    if (code < 0)
+        return code;
     rest_status(c, was_new ? 201 : 200);
     return forge_show(c, change.host, err);
 }

@@ -2,6 +2,7 @@
 #include "archive/rest/rest.h"
 
 #include "archive/saved.h"
+#include "base/clock.h"
 
 static rest_fn bundle_list, bundle_get, audit_get, audit_post;
 
@@ -46,7 +47,8 @@ static const struct rest_row giving_rows[] = {
      .body = REST_FIELDS({"name", "The name of one bundle; absent: all of the account."},
                          {"tidy", "Pack the bundles anew, and audit them.", REST_BOOLEAN}),
      .status = 202,
-     .answer = REST_FIELDS({"queued", "How many bundles will be looked at.", REST_INTEGER}),
+     .answer = REST_FIELDS({"queued", "How many bundles will be looked at.", REST_INTEGER},
+                           {"since", "The server's time before it queued them.", REST_TIME}),
      .missing = "there is no such bundle"},
 };
 const struct rest_table archive_giving_routes = {REST_ROWS(giving_rows)};
@@ -208,6 +210,7 @@ static int audit_post(struct rest_call *c, struct err *err)
     enum audit_due what = rest_bool(c, "tidy") ? AUDIT_TIDY : AUDIT_AUDIT;
     struct archive_account account;
     uint64_t queued = 0;
+    int64_t since_ms = clock_wall_ms();
     int code = rest_account(c, &account, err);
 
     if (code == 0 && rest_given(c, "name")) {
@@ -216,7 +219,9 @@ static int audit_post(struct rest_call *c, struct err *err)
     } else if (code == 0) {
         code = audit_post_all(c, &account, what, &queued, err);
     }
-    if (code == 0)
+    if (code == 0) {
         json_out_member_u64(c->w, "queued", queued);
+        rest_time(c->w, "since", since_ms);
+    }
     return code;
 }

@@ -45,7 +45,8 @@ static const struct rest_row status_rows[] = {
                                  {"up", "It can be reached.", REST_BOOLEAN})})},
     {HTTP_POST, "/api/v1/archive/check", REST_ADMIN,
      "Compare the record of an account, or of every account, with the objects in its satellite and "
-     "with `tracked`.",
+     "with `tracked`. Without an account, also look on all satellites for objects and open uploads "
+     "that no tracked account explains.",
      check_run, .body = REST_FIELDS({"account", "The account; absent: all."}),
      .answer =
          REST_FIELDS({"accounts", "How many accounts were looked at.", REST_INTEGER},

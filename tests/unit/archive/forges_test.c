@@ -5,6 +5,7 @@
 #include "unit/archive/forge_lab.h"
 
 #include <stdio.h>
+#include <string.h>
 
 struct lab {
     struct four four;
@@ -237,4 +238,140 @@ TEST(archive_forges, options_are_a_list_of_words)
     CHECK_INT(forge_wants_read(&w, STR("wikis,stars"), &err), ERR_INVALID);
     CHECK(w.lfs);
     buf_release(&text);
+}
+
+/* --- buckets --- */
+
+static int set_gitea(struct lab *l, const char *host, const char *bucket)
+{
+    return set(l, (struct forge_change){.host = str_z(host),
+                                        .bucket = str_z(bucket),
+                                        .has_kind = true,
+                                        .kind = FORGE_GITEA});
+}
+
+TEST(archive_forges, no_forge_gets_the_bucket_of_another_one)
+{
+    struct lab l;
+
+    lab_start(&l);
+    CHECK_INT(set_gitea(&l, "a.example", "github.com"), ERR_CONFLICT);
+    CHECK(strstr(l.err.text, "github.com") != NULL);
+    LAB_OK(set_gitea(&l, "a:3000", ""));
+    CHECK_INT(set_gitea(&l, "a-3000", ""), ERR_CONFLICT); /* both defaults are `a-3000` */
+    CHECK(strstr(l.err.text, "a:3000") != NULL);
+    LAB_OK(set_gitea(&l, "a-3000", "other"));
+    CHECK_INT(set_gitea(&l, "a-3000", "a-3000"), ERR_CONFLICT);
+    CHECK_STR(find(&l, l.forges, "a-3000").bucket, STR("other"));
+    LAB_OK(set_gitea(&l, "a:3000", "a-3000")); /* its own */
+    LAB_OK(forges_remove(l.forges, STR("a:3000"), &l.err));
+    LAB_OK(set_gitea(&l, "a-3000", "a-3000"));
+    lab_stop(&l);
+}
+
+/* What an earlier version of weir, or two processes at once, may have stored. */
+static void store_forge(struct lab *l, const char *host, const char *bucket)
+{
+    struct reply *reply;
+    struct err err = {0};
+
+    CHECK_OK(store_call(l->four.stores[DB_CONFIG], &l->arena, &reply, &err, STR("HSET"),
+                        arena_fmt(&l->arena, "forge:%s", host), STR("kind"), STR("gitea"),
+                        STR("bucket"), str_z(bucket)));
+    CHECK_OK(store_call(l->four.stores[DB_CONFIG], &l->arena, &reply, &err, STR("SADD"),
+                        STR("forges"), str_z(host)));
+}
+
+TEST(archive_forges, a_stored_forge_with_the_bucket_of_another_one_is_not_used)
+{
+    struct lab l;
+    struct forge forge;
+    struct forge *list;
+    struct str bucket;
+    size_t count;
+
+    lab_start(&l);
+    store_forge(&l, "a.example", "one");
+    store_forge(&l, "b.example", "one");
+    store_forge(&l, "c.example", "github.com");
+    LAB_OK(forges_reload(l.forges, &l.err));
+    CHECK_STR(find(&l, l.forges, "a.example").bucket, STR("one"));
+    CHECK_INT(forges_find(l.forges, &l.arena, STR("b.example"), &forge, &l.err), ERR_NOT_FOUND);
+    CHECK_INT(forges_find(l.forges, &l.arena, STR("c.example"), &forge, &l.err), ERR_NOT_FOUND);
+    LAB_OK(forges_list(l.forges, &l.arena, &list, &count, &l.err));
+    CHECK_INT(count, 2);
+    /* Objects of a host that weir does not know never go into the bucket of a forge. */
+    LAB_OK(forges_bucket(l.forges, &l.arena, STR("d:1"), &bucket, &l.err));
+    CHECK_STR(bucket, STR("d-1"));
+    LAB_OK(set_gitea(&l, "d-1", ""));
+    CHECK_INT(forges_bucket(l.forges, &l.arena, STR("d:1"), &bucket, &l.err), ERR_CONFLICT);
+    /* A bucket of its own repairs it. */
+    LAB_OK(set_gitea(&l, "b.example", "two"));
+    CHECK_STR(find(&l, l.forges, "b.example").bucket, STR("two"));
+    LAB_OK(forges_remove(l.forges, STR("c.example"), &l.err));
+    lab_stop(&l);
+}
+
+static void expect_conf(struct lab *l, const char *yaml, int wanted)
+{
+    struct conf *conf;
+    struct forges *f = NULL;
+    struct buf problems = {0};
+    struct err err = {0};
+
+    CHECK_OK(conf_load_text(&conf, "weir.yaml", str_z(yaml), &problems));
+    CHECK_INT(forges_open(&f,
+                          &(struct forges_options){.config = l->four.stores[DB_CONFIG],
+                                                   .app = l->four.stores[DB_APP],
+                                                   .key_file = l->key_file,
+                                                   .conf = conf},
+                          &l->err),
+              wanted);
+    forges_close(f);
+    conf_unref(conf);
+    buf_release(&problems);
+}
+
+TEST(archive_forges, a_file_with_two_forges_of_one_bucket_is_refused)
+{
+    struct lab l;
+
+    lab_start(&l);
+    expect_conf(&l,
+                "forges:\n"
+                "  'a:3000': {kind: gitea}\n"
+                "  'a-3000': {kind: gitea}\n",
+                ERR_CONFLICT);
+    CHECK(strstr(l.err.text, "a:3000") && strstr(l.err.text, "a-3000"));
+    expect_conf(&l, "forges:\n  a.example: {kind: gitea, bucket: github.com}\n", ERR_CONFLICT);
+    expect_conf(&l,
+                "forges:\n"
+                "  github.com: {bucket: hub}\n"
+                "  a.example: {kind: gitea, bucket: github.com}\n",
+                0);
+    lab_stop(&l);
+}
+
+static int keep_bucket(void *ctx, struct str host, struct str bucket, struct err *err)
+{
+    CHECK(ctx != NULL);
+    CHECK_STR(host, STR("a.example"));
+    CHECK_STR(bucket, STR("one"));
+    return err_set(err, ERR_CONFLICT, "it has objects");
+}
+
+TEST(archive_forges, a_bucket_with_objects_is_kept)
+{
+    struct lab l;
+    struct forge_change c = {.host = STR("a.example"), .leaves = keep_bucket, .ctx = &l};
+
+    lab_start(&l);
+    LAB_OK(set_gitea(&l, "a.example", "one"));
+    LAB_OK(set(&l, c));
+    c.bucket = STR("one");
+    LAB_OK(set(&l, c));
+    c.bucket = STR("two");
+    CHECK_INT(set(&l, c), ERR_CONFLICT);
+    CHECK_STR(find(&l, l.forges, "a.example").bucket, STR("one"));
+    lab_stop(&l);
 }

@@ -265,6 +265,71 @@ SATELLITES_TEST(archive_move, an_object_that_both_sides_have_is_kept_aside)
     shelf_close(&s);
 }
 
+/* A verdict is about the bundle that it was made for, so an older verdict is dropped. */
+SATELLITES_TEST(archive_move, an_old_verdict_is_not_kept_aside)
+{
+    struct err err = {0};
+    size_t moved;
+
+    satellites_lab_add(lab, 3);
+    fill(lab);
+    struct slots t = add_fourth(lab);
+    unsigned i = mover_of(&t, lab);
+    struct archive_account c = satellites_lab_account(lab, login_of(i));
+    struct str key = satellites_lab_key(lab, login_of(i), "repo@audit.json");
+    satellites_lab_write(lab, t.names[t.leaves[c.hash[0]]], key, STR("{\"old\":1}"));
+    satellites_lab_write(lab, "zone-4", key, STR("{}"));
+    CHECK_OK(moves_slot(lab->moves, c.hash[0], NULL, NULL, &moved, &err));
+    satellites_lab_expect(lab, login_of(i), "repo@audit.json", STR("{}"));
+    CHECK_INT(atomic_load(&satellites_moves(lab->satellites)->aside), 0);
+    CHECK_INT(satellites_lab_copies(lab, key), 1);
+}
+
+/* A body during whose transfer the satellite is drained. */
+struct overtaken_body {
+    struct reader reader;
+    struct str_reader text;
+    struct satellites_lab *lab;
+    bool drained;
+};
+
+static int overtaken_read(struct reader *r, void *to, size_t len, size_t *got, struct err *err)
+{
+    struct overtaken_body *b = container_of(r, struct overtaken_body, reader);
+
+    if (!b->drained) {
+        b->drained = true;
+        CHECK_INT(satellites_drain(b->lab->satellites, STR("europe-west-1"), err), 0);
+        satellites_lab_move_all(b->lab);
+    }
+    return reader_read(&b->text.reader, to, len, got, err);
+}
+
+/* A put without a lock, such as that of a verdict, takes so long that the slot moves meanwhile. */
+SATELLITES_TEST(archive_move, an_object_that_is_put_while_its_slot_moves_away_follows)
+{
+    static const struct reader_ops ops = {.read = overtaken_read};
+    struct overtaken_body body = {.reader = {&ops}, .lab = lab};
+    struct archive_account c = satellites_lab_account(lab, "octocat");
+    struct str key = satellites_lab_key(lab, "octocat", "x@audit.json");
+    struct put_options o = {0};
+    struct put_result result;
+    struct shelf s;
+    struct err err = {0};
+
+    satellites_lab_add(lab, 2);
+    satellites_lab_put(lab, "octocat", "x.zip", STR("zip"));
+    CHECK_STR(str_z(satellites_lab_home(lab, "octocat")), STR("europe-west-1"));
+    str_reader_init(&body.text, STR("{}"));
+    CHECK_OK(shelf_open(&s, lab->satellites, &lab->arena, &c, &err));
+    CHECK_OK(shelf_put(&s, &lab->arena, key, &body.reader, 2, &o, &result, &err));
+    shelf_close(&s);
+    CHECK(body.drained);
+    CHECK_INT(satellites_lab_copies(lab, key), 1);
+    CHECK_INT(satellites_lab_look(lab, "asia-east-1", key, NULL, NULL), 0);
+    satellites_lab_expect(lab, "octocat", "x@audit.json", STR("{}"));
+}
+
 /* Bundles that were damaged before move as they are, and are counted. */
 SATELLITES_TEST(archive_move, a_damaged_bundle_moves_and_is_reported)
 {

@@ -20,6 +20,7 @@ struct rebuild_lab {
     struct queue *queue;
     VEC(struct fake_key) keys;
     const char *down;                       /* a satellite that cannot be asked */
+    bool forgets;                           /* the forges cannot be read */
     size_t lists;                           /* calls of the listing */
     void (*between)(struct rebuild_lab *l); /* called once, after the next page */
 };
@@ -59,6 +60,8 @@ static int fake_list(void *ctx, struct arena *a, const struct schedule_set *wher
 
 static int fake_hosts(void *ctx, struct arena *a, struct str **out, size_t *count, struct err *err)
 {
+    if (((struct rebuild_lab *)ctx)->forgets)
+        return err_set(err, ERR_UNAVAILABLE, "the store is halted");
     *out = arena_array(a, 2, sizeof(**out));
     (*out)[0] = STR("github.com");
     (*out)[1] = STR("git.test:8443");
@@ -240,6 +243,26 @@ TEST_FOUR(archive_rebuild, rebuild_satellite_down)
     CHECK_INT(rebuild_each(&l), 0);
     schedule_lab_claim_this(&l.lab, &c, "github.com/octocat");
     schedule_leave(&c);
+    rebuild_lab_close(&l);
+}
+
+/* A slot that was rebuilt while a forge was not known would lack the forge's accounts for good. */
+TEST_FOUR(archive_rebuild, a_slot_is_not_built_while_the_forges_cannot_be_read)
+{
+    struct rebuild_lab l;
+    bool lacks[SLOT_COUNT];
+    uint64_t accounts;
+    struct err err = {0};
+
+    rebuild_lab_open(&l, f);
+    put(&l, "git.test:8443/octocat", ARCHIVE_RECORD, "", 5000);
+    l.forgets = true;
+    CHECK_ERR(rebuild_slot(l.r, 0xa6, NULL, &accounts, &err), ERR_UNAVAILABLE);
+    CHECK_OK(schedule_lacks(l.lab.s, lacks, &err));
+    CHECK(lacks[0xa6]);
+    l.forgets = false;
+    CHECK_INT(rebuild_each(&l), 0);
+    CHECK_STR(tracked_text(&l), STR("[\"git.test:8443/octocat\", \"5000\"]"));
     rebuild_lab_close(&l);
 }
 

@@ -335,3 +335,32 @@ SATELLITES_TEST(archive_satellites, changes_at_the_same_time_follow_each_other)
     CHECK_INT(slots_moving(&t), 128 - RACERS);
     expect_map(lab, 2 + RACERS, 2);
 }
+
+SATELLITES_TEST(archive_satellites, a_bucket_is_used_when_a_satellite_has_an_object_in_it)
+{
+    struct str bucket;
+    struct err err = {0};
+    bool used = true;
+
+    CHECK_OK(satellites_bucket_used(lab->satellites, &lab->arena, STR("github.com"), &used, &err));
+    CHECK(!used);
+    satellites_lab_add(lab, 3);
+    CHECK_OK(satellites_bucket_used(lab->satellites, &lab->arena, STR("github.com"), &used, &err));
+    CHECK(used); /* by the tables of slots */
+    CHECK_OK(satellites_bucket(lab->satellites, &lab->arena, STR("a.example"), &bucket, &err));
+    CHECK_OK(satellites_bucket_used(lab->satellites, &lab->arena, bucket, &used, &err));
+    CHECK(!used);
+    CHECK_OK(satellites_make_bucket(lab->satellites, STR("us-central-1"), bucket, &err));
+    CHECK_OK(satellites_bucket_used(lab->satellites, &lab->arena, bucket, &used, &err));
+    CHECK(!used);
+    struct shelf s;
+    struct archive_account c;
+    CHECK_OK(archive_account_make(&c, &lab->arena, STR("a.example"), STR("octocat"), &err));
+    CHECK_OK(shelf_open(&s, lab->satellites, &lab->arena, &c, &err));
+    CHECK_OK(shelf_put_bytes(&s, &lab->arena,
+                             archive_key(&c, &lab->arena, ARCHIVE_ADDED, STR_EMPTY), STR("x"), NULL,
+                             "text/plain", 0, NULL, &err));
+    shelf_close(&s);
+    CHECK_OK(satellites_bucket_used(lab->satellites, &lab->arena, bucket, &used, &err));
+    CHECK(used);
+}

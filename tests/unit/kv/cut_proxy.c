@@ -97,18 +97,20 @@ static void proxy_pass_answer(struct cut_proxy *p, struct cut_pair *pair)
 {
     char bytes[65536];
     ssize_t got = read(pair->server, bytes, sizeof(bytes));
+    /* Looked at once: a plan that is made when the client has this answer is for the next one. */
+    int moment = p->moment;
     bool ready = false;
 
-    if (got > 0 && p->moment == CUT_ANSWER) {
+    if (got > 0 && moment == CUT_ANSWER) {
         proxy_cut(p, pair);
         return;
     }
     size_t len = got > 0 ? (size_t)got : 0, at = 0;
-    while (got > 0 && at < len && !(ready && p->moment == CUT_BEHIND_READY))
+    while (got > 0 && at < len && !(ready && moment == CUT_BEHIND_READY))
         at += pair_find_ready(pair, bytes + at, len - at, &ready);
     if (got <= 0 || !proxy_send(pair->client, bytes, at))
         pair_close(pair);
-    else if (ready && p->moment == CUT_BEHIND_READY)
+    else if (ready && moment == CUT_BEHIND_READY)
         proxy_cut_answers(p, pair);
 }
 

@@ -4,6 +4,36 @@
 
 #include <stdlib.h>
 
+/* The cases of lakeFS's own suite for its key-value drivers, and the tests that have them here, in
+ * the suites kv_embedded, kv_redis and kv_postgres:
+ *   Driver_Open: kv.driver_open
+ *   SetGet: kv.set_get
+ *   SetIf:
+ *     kv.set_if_set_first
+ *     kv.set_if_fail_predicate_nil
+ *     kv.set_if_predicate_empty_slice
+ *     kv.set_if_update_if_exists
+ *     kv.set_if_update_if_exists_negative
+ *   Delete:
+ *     kv.delete_exists
+ *     kv.delete_non_exists
+ *     kv.delete_partition
+ *   Scan:
+ *     kv.scan_full
+ *     kv.scan_part
+ *     kv.scan_deleted_last
+ *     kv.scan_empty_batch
+ *   MissingArgument: kv.missing_argument
+ *   ScanPrefix: kv.scan_prefix
+ *   DeleteWhileIterating: kv.delete_while_iterating
+ *   DeleteWhileIteratingSamePrefix: kv.delete_while_iterating_same_prefix
+ *   PartitionIterator: kv.partition_iterator
+ *   PrimaryIterator: kv.primary_iterator
+ *   SecondaryIterator: kv.secondary_iterator
+ *   StoreLimiter: kv.store_limiter
+ *   Dump, Load: kv.dump_load
+ * ContextCancelled has no counterpart: a call of kv.h cannot be canceled (docs/kv.md). */
+
 KV_LAB_TEST(kv, driver_open)
 {
     static const char *const names[] = {"embedded", "redis", "postgres"};

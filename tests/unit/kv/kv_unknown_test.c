@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 /* A server that is well answers within the first, also on a busy machine. */
-enum { PATIENT_MS = 30000, SHORT_MS = 1500 };
+enum { PATIENT_MS = 30000, SHORT_MS = 1500, SILENT_MS = 4000 };
 
 /* A write that fails with ERR_PRECONDITION when it is made twice, and reads a row behind itself. */
 static int write_once(struct kv *kv, struct arena *a, const char *key, const char *behind)
@@ -233,6 +233,110 @@ TEST(kv_unknown, a_postgres_that_falls_silent)
     cut_open_postgres(&l, SHORT_MS);
     expect_silence(&l);
     cut_close(&l);
+}
+
+/* --- silence --- */
+
+struct silent_call {
+    struct cut_lab *lab;
+    struct thread thread;
+    _Atomic(bool) ended;
+};
+
+static void silent_call_run(void *ctx)
+{
+    struct silent_call *c = ctx;
+
+    CHECK(read_one(c->lab->kv) <= 0);
+    c->ended = true;
+}
+
+/* One call waits for the server; while it waits for it again, no other call waits. */
+static void expect_refusals(struct cut_lab *l)
+{
+    struct silent_call asks = {.lab = l};
+    struct kv_scan *scan = NULL;
+    struct str key, value;
+    struct err err = {0};
+
+    l->proxy.moment = CUT_HOLD;
+    CHECK_ERR(read_one(l->kv), ERR_UNAVAILABLE);
+    CHECK(l->kv->silence.is_silent);
+    CHECK_OK(thread_start(&asks.thread, "asks", 0, silent_call_run, &asks, &err));
+    CHECK_SOON(l->kv->silence.is_asked);
+    for (int i = 0; i < 20; i++) {
+        CHECK_ERR(read_one(l->kv), ERR_UNAVAILABLE);
+        CHECK_ERR(write_once(l->kv, &l->arena, "a", "behind"), ERR_UNAVAILABLE);
+        CHECK_ERR(kv_drop(l->kv, STR("p"), &err), ERR_UNAVAILABLE);
+        CHECK_ERR(kv_probe(l->kv, &err), ERR_UNAVAILABLE);
+        CHECK_OK(kv_scan_open(&scan, l->kv, NULL, STR("p"), NULL, &err));
+        CHECK_ERR(kv_scan_next(scan, &key, &value, &err), ERR_UNAVAILABLE);
+        kv_scan_free(scan);
+    }
+    CHECK(!asks.ended);
+    l->proxy.moment = CUT_NOTHING;
+    thread_join(&asks.thread);
+    CHECK_SOON(read_one(l->kv) == 0);
+    CHECK(!l->kv->silence.is_silent);
+    kv_lab_expect(l->kv, "p", "a", NULL); /* what was refused was not sent */
+}
+
+TEST(kv_silence, a_redis_that_hangs_refuses_at_once_all_but_one)
+{
+    struct cut_lab l;
+
+    cut_open_redis(&l, SILENT_MS);
+    expect_refusals(&l);
+    cut_close(&l);
+}
+
+TEST(kv_silence, a_postgres_that_hangs_refuses_at_once_all_but_one)
+{
+    struct cut_lab l;
+
+    cut_open_postgres(&l, SILENT_MS);
+    expect_refusals(&l);
+    cut_close(&l);
+}
+
+struct slow_call {
+    struct kv *kv;
+    struct thread thread;
+    _Atomic(bool) ended;
+};
+
+static void slow_call_run(void *ctx)
+{
+    struct slow_call *c = ctx;
+    struct err err = {0};
+    int code = kv_set(c->kv, KV_NAME("p", "locked"), STR("w"), &err);
+
+    CHECK(code == ERR_TIMEOUT || code == ERR_BUSY);
+    c->ended = true;
+}
+
+/* Another session locks one row; all others are read meanwhile. */
+TEST(kv_silence, a_slow_call_beside_others_that_are_answered_is_no_silence)
+{
+    const char *url = postgres_shared_url();
+    struct kv_postgres_options o = {.url = url, .timeout_ms = SHORT_MS};
+    struct slow_call slow = {0};
+    struct err err = {0};
+
+    CHECK_OK(kv_open_postgres(&slow.kv, &o, &err));
+    kv_lab_set(slow.kv, "p", "there", "here");
+    kv_lab_set(slow.kv, "p", "locked", "v");
+    PGconn *other = PQconnectdb(url);
+    PQclear(PQexec(other, "BEGIN"));
+    PQclear(PQexec(other, "UPDATE kv SET value = 'x' WHERE key = 'locked'"));
+    CHECK_OK(thread_start(&slow.thread, "slow", 0, slow_call_run, &slow, &err));
+    while (!slow.ended)
+        CHECK_INT(read_one(slow.kv), 0);
+    CHECK(!slow.kv->silence.is_silent);
+    thread_join(&slow.thread);
+    PQfinish(other);
+    kv_close(slow.kv);
+    postgres_shared_drop();
 }
 
 /* --- errors of the server --- */

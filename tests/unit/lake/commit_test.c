@@ -6,6 +6,40 @@
 #include "lake/change.h"
 #include "lake/clean.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* The cases of lakeFS's own suite for graveler, and the tests that have them here. A suite that
+ * runs on every driver is named without it: lake_stage is lake_stage_embedded, _redis and
+ * _postgres.
+ *   List, Get: lake_stage.the_newest_layer_decides
+ *   Set, Delete:
+ *     lake_stage.a_batch_is_staged_as_a_whole
+ *     lake_stage.a_removal_leaves_a_tombstone_only_where_something_is_below
+ *   Set, the token changes: lake_race.a_write_that_meets_a_commit_is_not_missed
+ *   SetWithCondition: lake_stage.conditions_see_every_layer
+ *   DiffUncommitted: lake_stage.the_newest_layer_decides
+ *   UpdateBranch dirty: lake_reset.a_hard_reset_moves_a_clean_branch
+ *   Commit, sealed tokens:
+ *     lake_commit.sealed_tokens_of_a_commit_that_failed_are_committed_by_the_next
+ *   Commit, no changes: lake_commit.nothing_to_commit_is_no_changes
+ *   Commit, allow empty:
+ *     lake_commit.nothing_to_commit_is_no_changes
+ *     lake_race.r3_an_empty_commit_goes_on_top
+ *   retries exhausted: lake_race.a_commit_and_a_merge_that_lose_every_race_are_busy
+ *   CreateCommitRecord: lake_commit_record.the_tree_must_be_there
+ *   Merge dirty: lake_merge.a_dirty_branch_is_refused_and_not_sealed
+ *   Merge retry: lake_race.a_merge_that_lost_to_a_commit_merges_into_the_new_head
+ *   Merge strategies: lake_merge.a_strategy_decides_every_conflict
+ *   Revert: lake_pick.a_revert_undoes_what_one_commit_changed
+ *   CherryPick: lake_pick.a_picked_commit_says_where_it_comes_from
+ *   Import: lake_import.prefixes_are_replaced_and_objects_are_added_in_one_commit
+ *   hooks of each event:
+ *     lake_hook.each_event_calls_before_and_behind
+ *     lake_hook.a_refusal_leaves_every_ref_as_it_was
+ * Its delete sensor, which counts the tombstones of a branch, has no counterpart: a branch with
+ * many rows is compacted, lake_clean.a_branch_with_many_sealed_tokens_is_compacted. */
+
 static void seal(struct hand *h)
 {
     struct lake_branch b;
@@ -428,6 +462,48 @@ LAKE_LAB_TEST(lake_clean, a_damaged_row_does_not_stop_the_cleaner)
     CHECK_INT(hand_count_rows(&h, STR("0-damaged")), 1); /* perhaps a draft in use */
     CHECK_OK(kv_get(h.lake->kv, NULL, &h.arena, damaged, &row, &err));
     CHECK_OK(kv_remove(h.lake->kv, damaged, &err));
+    hand_release(&h);
+}
+
+static size_t lines_of(int fd)
+{
+    char text[8 << 10];
+    ssize_t len = pread(fd, text, sizeof(text), 0);
+    size_t lines = 0;
+
+    for (ssize_t i = 0; i < len; i++)
+        lines += text[i] == '\n';
+    return lines;
+}
+
+/* Every pass logs the damaged row, so the test sees the passes. Nothing wakes the cleaner, and a
+ * pass that drops no token is not followed by another one soon. */
+LAKE_LAB_TEST(lake_clean, the_cleaner_looks_at_its_list_by_timer)
+{
+    enum { EVERY_MS = 20, PASSES = 4 };
+    struct hand h = hand_of(lab);
+    struct kv_name damaged = {LAKE_CLEANUP, STR("0-damaged")};
+    struct str token = STR("1-token");
+    struct err err = {0};
+    int fd = memfd_create("log", MFD_CLOEXEC);
+    struct log log = {.sink = log_sink_new(fd, LOG_ERROR, LOG_TEXT)};
+
+    CHECK(fd >= 0);
+    loop_stop(&h.lake->cleaner); /* its thread reads the options */
+    h.lake->o.clean_every_ms = EVERY_MS;
+    h.lake->o.log = &log;
+    CHECK_OK(kv_set(h.lake->kv, damaged, STR("\xff\xff"), &err));
+    CHECK_OK(lake_cleaner_start(h.lake, &err));
+    CHECK_SOON(lines_of(fd) >= PASSES);
+    CHECK_OK(kv_set(h.lake->kv, (struct kv_name){token, STR("key/a")}, STR("x"), &err));
+    CHECK_OK(kv_set(h.lake->kv, (struct kv_name){LAKE_CLEANUP, token},
+                    cleanup_row_new(&h.arena, CLEANUP_DROP), &err));
+    CHECK_SOON(hand_count_rows(&h, token) == 0);
+    loop_stop(&h.lake->cleaner);
+    h.lake->o.log = NULL;
+    CHECK_OK(kv_remove(h.lake->kv, damaged, &err));
+    log_sink_free(log.sink);
+    close(fd);
     hand_release(&h);
 }
 

@@ -362,6 +362,12 @@ LAKE_GATE_TEST(an_upload_is_refused_where_a_put_is)
 
 /* --- what is refused --- */
 
+/* The headers of SSE-C: 32 zeros as the key. */
+#define CUSTOMER_KEY                                                                               \
+    "x-amz-server-side-encryption-customer-algorithm: AES256\n"                                    \
+    "x-amz-server-side-encryption-customer-key: AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n"    \
+    "x-amz-server-side-encryption-customer-key-md5: cLyPS3KoaSFGi/joRB3OUQ==\n"
+
 LAKE_GATE_TEST(what_cannot_be_is_refused_with_a_reason)
 {
     static const char lifecycle[] =
@@ -370,6 +376,13 @@ LAKE_GATE_TEST(what_cannot_be_is_refused_with_a_reason)
         "</LifecycleConfiguration>";
     static const char tags[] =
         "<Tagging><TagSet><Tag><Key>a</Key><Value>1</Value></Tag></TagSet></Tagging>";
+    static const char notification[] =
+        "<NotificationConfiguration><TopicConfiguration><Topic>arn:aws:sns:us-east-1::hook</Topic>"
+        "<Event>s3:ObjectCreated:*</Event></TopicConfiguration></NotificationConfiguration>";
+    static const char retention[] = "<Retention><Mode>GOVERNANCE</Mode><RetainUntilDate>"
+                                    "2099-01-01T00:00:00Z</RetainUntilDate></Retention>";
+    static const char customer_copy[] = "x-amz-copy-source: /repo/main/k\n" CUSTOMER_KEY;
+    static const char customer_key[] = CUSTOMER_KEY;
     static const struct {
         const char *request, *headers, *body;
         int status;
@@ -399,6 +412,9 @@ LAKE_GATE_TEST(what_cannot_be_is_refused_with_a_reason)
          "lock"},
         {"POST /repo/main/k?uploads", "x-amz-server-side-encryption: AES256\n", "", 501,
          "NotImplemented", "Encryption"},
+        {"PUT /repo/main/k", customer_key, "x", 501, "NotImplemented", "Encryption"},
+        {"POST /repo/main/k?uploads", customer_key, "", 501, "NotImplemented", "Encryption"},
+        {"PUT /repo/main/copy", customer_copy, "", 501, "NotImplemented", "Encryption"},
         {"PUT /repo/main/copy",
          "x-amz-copy-source: /repo/main/k\nx-amz-server-side-encryption: AES256\n", "", 501,
          "NotImplemented", "Encryption"},
@@ -406,6 +422,7 @@ LAKE_GATE_TEST(what_cannot_be_is_refused_with_a_reason)
          "NotImplemented", "lock"},
         {"PUT /repo/main/k?legal-hold", NULL, "<LegalHold><Status>ON</Status></LegalHold>", 400,
          "InvalidRequest", "Object Lock"},
+        {"PUT /repo/main/k?retention", NULL, retention, 400, "InvalidRequest", "Object Lock"},
         {"PUT /repo/main/k", "x-amz-acl: public-read\n", "x", 400, "AccessControlListNotSupported",
          ""},
         {"PUT /repo/main/k?acl", "x-amz-acl: public-read\n", "", 400,
@@ -430,6 +447,8 @@ LAKE_GATE_TEST(what_cannot_be_is_refused_with_a_reason)
          "<OwnershipControls><Rule><ObjectOwnership>ObjectWriter</ObjectOwnership></Rule>"
          "</OwnershipControls>",
          501, "NotImplemented", "owner"},
+        {"PUT /repo?notification", "x-amz-skip-destination-validation: true\n", notification, 501,
+         "NotImplemented", "notification"},
         {"PUT /repo?replication", NULL, "x", 501, "NotImplemented", ""},
         {"PUT /repo?requestPayment", NULL,
          "<RequestPaymentConfiguration><Payer>Requester</Payer></RequestPaymentConfiguration>", 501,
@@ -438,6 +457,10 @@ LAKE_GATE_TEST(what_cannot_be_is_refused_with_a_reason)
         {"DELETE /repo", NULL, "", 409, "BucketNotEmpty", "has commits"},
     };
 
+    struct err err = {0};
+
+    CHECK_OK(
+        notify_add_webhook(g->notify, STR("hook"), STR("http://127.0.0.1:1/"), STR_EMPTY, &err));
     gate_ask(g, ALICE, "PUT /repo/main/k", NULL, STR("body"), 200);
     lake_gate_commit(t);
     lake_gate_tag(t, "v1");
@@ -645,4 +668,60 @@ LAKE_GATE_TEST(documents_of_a_bucket_are_kept)
     gate_do(g, "DELETE /repo?cors", 204);
     gate_do(g, "GET /repo?cors", 404);
     gate_do(g, "GET /repo?lifecycle", 404);
+}
+
+/* A host "<repository>.<website_domain>" serves the files of a branch below the branch's name. */
+LAKE_GATE_TEST(a_branch_is_read_as_a_website)
+{
+    static const char site[] =
+        "<WebsiteConfiguration><IndexDocument><Suffix>index.html</Suffix></IndexDocument>"
+        "<ErrorDocument><Key>main/error.html</Key></ErrorDocument></WebsiteConfiguration>";
+    static const char policy[] =
+        "{\"Version\":\"2012-10-17\",\"Statement\":[{\"Effect\":\"Allow\",\"Principal\":\"*\","
+        "\"Action\":\"s3:GetObject\",\"Resource\":\"arn:aws:s3:::repo/main/*\"}]}";
+    static const char host[] = "host: repo.web.test", html[] = "content-type: text/html\n";
+
+    gate_ask(g, ALICE, "PUT /repo/main/index.html", html, STR("<p>home</p>"), 200);
+    gate_ask(g, ALICE, "PUT /repo/main/docs/index.html", html, STR("<p>docs</p>"), 200);
+    gate_ask(g, ALICE, "PUT /repo/main/error.html", html, STR("<p>none</p>"), 200);
+    lake_gate_commit(t);
+    lake_gate_branch(t, "dev");
+    gate_ask(g, NOBODY, "GET /main/", host, STR_EMPTY, 404);
+    CHECK_STR(gate_header(g, "x-amz-error-code"), STR("NoSuchWebsiteConfiguration"));
+    gate_ask(g, ALICE, "PUT /repo?website", NULL, STR(site), 200);
+    gate_ask(g, NOBODY, "GET /main/", host, STR_EMPTY, 403); /* nobody may read it yet */
+    gate_ask(g, ALICE, "PUT /repo?policy", NULL, STR(policy), 204);
+    gate_ask(g, NOBODY, "GET /main/", host, STR_EMPTY, 200);
+    CHECK_STR(g->body, STR("<p>home</p>"));
+    CHECK_STR(gate_header(g, "content-type"), STR("text/html"));
+    gate_ask(g, NOBODY, "GET /main/docs/", host, STR_EMPTY, 200);
+    CHECK_STR(g->body, STR("<p>docs</p>"));
+    gate_ask(g, NOBODY, "GET /main/docs", host, STR_EMPTY, 302);
+    CHECK_STR(gate_header(g, "location"), STR("/main/docs/"));
+    gate_ask(g, NOBODY, "GET /main/absent", host, STR_EMPTY, 403); /* who may not list */
+    CHECK_STR(g->body, STR("<p>none</p>"));
+    gate_ask(g, NOBODY, "GET /dev/", host, STR_EMPTY, 403); /* another branch */
+    CHECK_STR(g->body, STR("<p>none</p>"));
+    gate_ask(g, NOBODY, "PUT /main/x", host, STR_EMPTY, 405);
+    gate_do(g, "DELETE /repo?website", 204);
+    gate_ask(g, NOBODY, "GET /main/", host, STR_EMPTY, 404);
+}
+
+LAKE_GATE_TEST(browsers_are_told_the_rules_of_a_repository)
+{
+    static const char cors[] =
+        "<CORSConfiguration><CORSRule><AllowedOrigin>http://a.example</AllowedOrigin>"
+        "<AllowedMethod>PUT</AllowedMethod></CORSRule></CORSConfiguration>";
+    static const char preflight[] =
+        "origin: http://a.example\naccess-control-request-method: PUT\n";
+
+    gate_ask(g, NOBODY, "OPTIONS /repo/main/k", preflight, STR_EMPTY, 403);
+    gate_ask(g, ALICE, "PUT /repo?cors", NULL, STR(cors), 200);
+    gate_ask(g, NOBODY, "OPTIONS /repo/main/k", preflight, STR_EMPTY, 200);
+    CHECK_STR(gate_header(g, "access-control-allow-origin"), STR("http://a.example"));
+    CHECK_STR(gate_header(g, "access-control-allow-methods"), STR("PUT"));
+    gate_ask(g, NOBODY, "OPTIONS /repo/main/k",
+             "origin: http://b.example\naccess-control-request-method: PUT\n", STR_EMPTY, 403);
+    gate_ask(g, ALICE, "PUT /repo/main/k", "origin: http://a.example\n", STR("x"), 200);
+    CHECK_STR(gate_header(g, "access-control-allow-origin"), STR("http://a.example"));
 }

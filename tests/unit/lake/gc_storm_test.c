@@ -1,5 +1,6 @@
-/* Collections beside everything else: threads write, remove, commit, merge, copy, branch, tag,
- * reset and delete, while a collector with no retention runs again and again. Trees that were not
+/* Collections beside everything else: threads of two lakes over the same rows, as two processes
+ * would be, write, remove, commit, merge, copy, branch, tag, reset and delete, while a collector
+ * with no retention runs again and again. Trees that were not
  * published are built again when their nodes have just become old enough to be removed. Afterwards
  * every live object is read in full, by a lake that has nothing in memory, and no dead body and no
  * dead node is left. */
@@ -338,15 +339,20 @@ GC_PLACES_TEST(lake_gc_storm, collections_beside_everything_lose_nothing_and_lea
         storm_write, storm_write, storm_copy, storm_merge, storm_refs, storm_remake, storm_collect};
     struct gc_storm storm = {.ends_ms = clock_mono_ms() + STORM_MS};
     struct gc_storm_thread threads[STORM_THREADS];
-    struct hand h = hand_of(lab);
+    struct hand h = hand_of(lab), second = hand_second(lab);
     struct err err = {0};
 
     lab->lake->o.gc_grace_ms = STORM_GRACE_MS;
     lab->lake->o.hooks = &storm_hooks;
+    second.lake->o.folder = lab->lake->o.folder;
+    second.lake->o.gc_grace_ms = STORM_GRACE_MS;
+    second.lake->o.hooks = &storm_hooks;
     hand_branch(&h, "side", "main");
     gc_lab_rules(&h, 0);
     for (size_t i = 0; i < ARRAY_SIZE(threads); i++) {
         threads[i] = (struct gc_storm_thread){&storm, hand_of(lab), .fn = work[i]};
+        if (i % 2) /* the lakes take turns */
+            threads[i].hand.lake = second.lake;
         CHECK_OK(
             thread_start(&threads[i].thread, "storm", 0, storm_thread_main, &threads[i], &err));
     }
@@ -358,6 +364,7 @@ GC_PLACES_TEST(lake_gc_storm, collections_beside_everything_lose_nothing_and_lea
     CHECK(storm.writes > 0 && storm.copies > 0 && storm.runs > 1 && storm.removed > 0);
     CHECK(storm.branches > 0 && storm.remade > 0);
     reset_all(&h); /* rows that newer tokens hide name bodies too */
+    hand_release(&second);
     lab->lake->o.gc_grace_ms = 1;
     check_storm_end(lab);
     hand_release(&h);

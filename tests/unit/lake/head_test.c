@@ -495,23 +495,36 @@ LAKE_LAB_TEST(lake_merge, a_dirty_branch_is_refused_and_not_sealed)
 
 /* --- revert and cherry-pick --- */
 
-static int revert(struct hand *h, struct lake_pick_options o, struct lake_commit *out)
+typedef int pick_fn(struct lake *l, struct arena *a, const struct lake_repo *r, struct str branch,
+                    const struct lake_pick_options *o, struct lake_commit *out,
+                    struct lake_conflicts *conflicts, struct err *err);
+
+/* The conflicting paths must be these, with a blank between them. */
+static int pick_expecting(struct hand *h, pick_fn *pick, struct lake_pick_options o,
+                          struct lake_commit *out, const char *want)
 {
-    struct lake_conflicts conflicts;
+    struct lake_conflicts conflicts = {0};
+    struct buf got = {0};
 
     o.committer = STR("tester");
     h->err = (struct err){0};
-    return lake_revert(h->lake, &h->arena, &h->repo, STR("main"), &o, out, &conflicts, &h->err);
+    int code = pick(h->lake, &h->arena, &h->repo, STR("main"), &o, out, &conflicts, &h->err);
+    for (size_t i = 0; i < conflicts.count; i++)
+        buf_appendf(&got, "%s" STR_FMT, i ? " " : "", STR_ARG(conflicts.paths[i]));
+    CHECK_STR(buf_str(&got), str_z(want));
+    CHECK(!conflicts.more);
+    buf_release(&got);
+    return code;
+}
+
+static int revert(struct hand *h, struct lake_pick_options o, struct lake_commit *out)
+{
+    return pick_expecting(h, lake_revert, o, out, "");
 }
 
 static int cherry_pick(struct hand *h, struct lake_pick_options o, struct lake_commit *out)
 {
-    struct lake_conflicts conflicts;
-
-    o.committer = STR("tester");
-    h->err = (struct err){0};
-    return lake_cherry_pick(h->lake, &h->arena, &h->repo, STR("main"), &o, out, &conflicts,
-                            &h->err);
+    return pick_expecting(h, lake_cherry_pick, o, out, "");
 }
 
 LAKE_LAB_TEST(lake_pick, a_revert_undoes_what_one_commit_changed)
@@ -541,9 +554,38 @@ LAKE_LAB_TEST(lake_pick, a_revert_undoes_what_one_commit_changed)
     hand_put(&h, "main", "d", "d4");
     hand_commit(&h, "main", "four");
     /* "three" added d, which was changed since */
-    CHECK_INT(revert(&h, (struct lake_pick_options){.ref = STR("main~3")}, &c), ERR_CONFLICT);
+    struct str head = hand_read_branch(&h, "main").commit_id;
+    CHECK_INT(
+        pick_expecting(&h, lake_revert, (struct lake_pick_options){.ref = STR("main~3")}, &c, "d"),
+        ERR_CONFLICT);
+    CHECK_STR(hand_read_branch(&h, "main").commit_id, head);
     hand_put(&h, "main", "x", "x");
     CHECK_INT(revert(&h, (struct lake_pick_options){.ref = STR("main")}, &c), ERR_INVALID);
+    hand_release(&h);
+}
+
+LAKE_LAB_TEST(lake_pick, a_pick_that_conflicts_changes_nothing_and_names_its_paths)
+{
+    struct lake_pick_options o = {.ref = STR("side")};
+    struct hand h = hand_of(lab);
+    struct lake_commit c;
+
+    conflict(&h);
+    struct str head = hand_read_branch(&h, "main").commit_id;
+    CHECK_INT(pick_expecting(&h, lake_cherry_pick, o, &c, "a b c"), ERR_CONFLICT);
+    CHECK_STR(str_z(h.err.text), STR("conflict found"));
+    CHECK_STR(hand_read_branch(&h, "main").commit_id, head);
+    hand_expect(&h, "main", "a", "a-main");
+    hand_expect(&h, "main", "b", "b-main");
+    hand_expect(&h, "main", "c", NULL);
+    /* the commit of main changed a, b and c; since then a and b were changed again */
+    hand_put(&h, "main", "a", "a-again");
+    hand_put(&h, "main", "b", "b-again");
+    hand_commit(&h, "main", "again");
+    o.ref = STR("main~1");
+    CHECK_INT(pick_expecting(&h, lake_revert, o, &c, "a b"), ERR_CONFLICT);
+    hand_expect(&h, "main", "a", "a-again");
+    hand_expect(&h, "main", "c", NULL);
     hand_release(&h);
 }
 

@@ -541,6 +541,97 @@ LAKE_LAB_TEST(lake_log, a_log_of_paths_reads_no_node_for_commits_with_the_same_t
     expect_log(&g, "main", &o, "", false);
 }
 
+/* --- the cost of a log of paths --- */
+
+enum { WIDE_OBJECTS = 8000, WIDE_STEP = 100, WIDE_COMMITS = 6, WIDE_HEIGHT = 2 };
+
+/* Changes of every WIDE_STEP-th object, so that every leaf changes, or all objects. */
+struct wide_changes {
+    unsigned at, step, version;
+    char path[16], identity[LAKE_IDENTITY_LEN], data[120];
+};
+
+static int wide_next(void *ctx, struct tree_record *out, struct err *err)
+{
+    struct wide_changes *c = ctx;
+
+    if (c->at >= WIDE_OBJECTS)
+        return ERR_END;
+    int len = snprintf(c->path, sizeof(c->path), "f/%05u", c->at);
+    memset(c->identity, (char)c->version, sizeof(c->identity));
+    memset(c->data, 'd', sizeof(c->data));
+    *out =
+        (struct tree_record){str_n(c->path, (size_t)len), str_n(c->identity, sizeof(c->identity)),
+                             str_n(c->data, sizeof(c->data))};
+    c->at += c->step;
+    return 0;
+}
+
+/* A chain of commits on main: the first one makes all objects, and each later one changes some of
+ * every leaf. Returns the number of nodes of the first tree. */
+static size_t wide_history(struct lake_lab *lab)
+{
+    struct tree_result result = {0};
+    struct str parent = STR_EMPTY;
+    struct tree_store trees;
+    size_t nodes = 0;
+    struct err err = {0};
+
+    CHECK_OK(lake_tree_store(lab->lake, &lab->repo, &trees, &err));
+    for (unsigned i = 0; i < WIDE_COMMITS; i++) {
+        struct wide_changes changes = {.step = i ? WIDE_STEP : 1, .version = i + 1};
+        struct str base = arena_str(&lab->arena, str_z(result.root));
+        CHECK_OK(tree_apply(&trees, base, &(struct tree_changes){wide_next, &changes}, NULL,
+                            &result, &err));
+        nodes = i ? nodes : result.nodes;
+        CHECK(result.nodes >= nodes - 1); /* every leaf is new */
+        parent = lake_lab_commit(lab, &(struct lake_commit){.message = STR("wide"),
+                                                            .created_ms = 1000 * (i + 1),
+                                                            .tree = str_z(result.root),
+                                                            .parents = &parent,
+                                                            .parent_count = i > 0,
+                                                            .version = 1});
+    }
+    lake_tree_store_release(lab->lake, &trees);
+    lake_lab_set_head(lab, "main", parent);
+    return nodes;
+}
+
+/* Reads the log in a lake whose cache is empty. Returns how many nodes were read. */
+static size_t wide_reads(struct lake_lab *lab, const struct lake_log_options *o, size_t commits)
+{
+    struct lake_commit *list = NULL;
+    struct kv *kv = NULL;
+    struct lake *cold = lake_lab_open_second(lab, &kv);
+    size_t count = 0, before = lab->read;
+    bool more = false;
+    struct err err = {0};
+
+    CHECK_OK(lake_log(cold, &lab->arena, &lab->repo, STR("main"), o, &list, &count, &more, &err));
+    CHECK_INT(count, commits);
+    CHECK(!more);
+    lake_close(cold);
+    kv_close(kv);
+    return lab->read - before;
+}
+
+/* Of each tree the log reads the nodes on the way to the path, and not the other leaves, although
+ * all of them have changed. */
+LAKE_LAB_TEST(lake_log, a_log_of_a_path_reads_one_way_down_in_each_tree)
+{
+    enum { MOST = WIDE_COMMITS * WIDE_HEIGHT };
+    struct str untouched = STR("f/04150"), touched = STR("f/04100");
+    size_t nodes = wide_history(lab);
+
+    CHECK(nodes > 10); /* a comparison of whole trees reads all of them in each commit */
+    struct lake_log_options object = {.limit = 100, .objects = &untouched, .object_count = 1};
+    CHECK(wide_reads(lab, &object, 1) <= MOST);
+    object.objects = &touched;
+    CHECK(wide_reads(lab, &object, WIDE_COMMITS) <= MOST);
+    struct lake_log_options prefix = {.limit = 100, .prefixes = &untouched, .prefix_count = 1};
+    CHECK(wide_reads(lab, &prefix, 1) <= MOST + WIDE_COMMITS); /* a leaf may end at the prefix */
+}
+
 /* --- merge bases --- */
 
 static void expect_base(struct letters *g, char left, char right, const char *want)

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "lake/place.h"
 #include "object/overlay.h"
+#include "route/route.h"
 #include "unit/lake/steps.h"
 
 #define SOURCE "source"
@@ -15,6 +16,8 @@ static void make_source(struct lake_lab *lab)
     struct err err = {0};
 
     CHECK_OK(storage_create_bucket(lab->storage, &info, &err));
+    if (lab->far)
+        CHECK_OK(route_set(lab->routes, info.owner, info.name, lab->storage->name, &err));
 }
 
 static void put_source(struct hand *h, const char *key, const char *content)
@@ -66,7 +69,7 @@ static struct lake_import_status import(struct hand *h, const struct lake_import
     return work(h, id);
 }
 
-GC_LAB_TEST(lake_import, prefixes_are_replaced_and_objects_are_added_in_one_commit)
+GC_PLACES_TEST(lake_import, prefixes_are_replaced_and_objects_are_added_in_one_commit)
 {
     struct lake_import_path paths[] = {
         {false, STR("s3://" SOURCE "/in/"), STR("to/")},
@@ -162,7 +165,7 @@ GC_LAB_TEST(lake_import, an_empty_source_is_an_error_when_objects_are_needed)
     hand_release(&h);
 }
 
-GC_LAB_TEST(lake_import, many_objects_are_listed_page_by_page)
+GC_PLACES_TEST(lake_import, many_objects_are_listed_page_by_page)
 {
     struct lake_import_path path = {false, STR("s3://" SOURCE "/"), STR("to/")};
     struct hand h = hand_of(lab);
@@ -194,7 +197,7 @@ GC_LAB_TEST(lake_import, bad_sources_are_refused)
     hand_release(&h);
 }
 
-GC_LAB_TEST(lake_import, an_import_that_cannot_be_says_why_and_changes_nothing)
+GC_PLACES_TEST(lake_import, an_import_that_cannot_be_says_why_and_changes_nothing)
 {
     struct lake_import_path absent = {true, STR("s3://" SOURCE "/absent"), STR("a")};
     struct lake_import_path bucket = {false, STR("s3://no-such-bucket/"), STR("a/")};

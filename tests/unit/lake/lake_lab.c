@@ -35,6 +35,7 @@ static int lab_node_read(void *ctx, struct str id, struct buf *out, struct err *
 
     mutex_lock(&lab->lock);
     struct lake_lab_node *n = map_get(&lab->nodes, id);
+    lab->read++;
     int code = lab->fail_read ? lab->fail_read : n ? 0 : ERR_NOT_FOUND;
     if (code == 0)
         buf_append_str(out, buf_str(&n->bytes));

@@ -40,7 +40,7 @@ struct lake_lab {
     /* LAKE_LAB_MEMORY: node files by id, of all repositories. */
     struct mutex lock;         /* guards the members below */
     struct map nodes;          /* id to struct lake_lab_node */
-    size_t written;            /* how often a node was written */
+    size_t written, read;      /* how often a node was written, and read */
     int fail_write, fail_read; /* not 0: writing or reading a node fails with this code */
 
     /* LAKE_LAB_STORAGE and LAKE_LAB_REMOTE: the storage has the bucket LAKE_LAB_BUCKET. */

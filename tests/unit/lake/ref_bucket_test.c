@@ -28,6 +28,7 @@
     X(finishing_again_elsewhere_finds_no_upload)                                                   \
     X(an_aborted_upload_is_gone)                                                                   \
     X(a_part_may_be_a_range_of_an_object)                                                          \
+    X(a_part_may_be_a_range_whose_md5_is_known)                                                    \
     X(uploads_and_parts_are_listed)                                                                \
     X(a_reader_keeps_what_it_reads)
 

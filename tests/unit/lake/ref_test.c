@@ -3,6 +3,46 @@
 
 #include <stdio.h>
 
+/* The cases of lakeFS's own suite for refs, and the tests that have them here. A suite that runs on
+ * every driver is named without it: lake_stage is lake_stage_embedded, _redis and _postgres.
+ *   GetRepository: lake_repo.a_repository_is_found_with_all_that_it_was_made_with
+ *   GetRepositoryCache: lake_stage.records_in_memory_that_are_old_are_read_again
+ *   ListRepositories: lake_repo.repositories_list_by_name_in_pages
+ *   DeleteRepository: lake_repo.a_deleted_repository_is_gone_and_waits_on_the_list
+ *   GetBranch, CreateBranch:
+ *     lake_branch.a_branch_begins_at_its_source_with_a_token_of_its_own
+ *     lake_branch.any_ref_but_staged_changes_can_be_the_source
+ *   SetBranch: lake_branch.setting_a_value_back_does_not_make_an_old_record_current
+ *   BranchUpdate: lake_branch.of_changes_at_the_same_time_none_is_lost
+ *   BranchUpdateRaceCondition: lake_branch.a_change_of_a_branch_that_lost_its_race_is_refused
+ *   DeleteBranch: lake_branch.a_deleted_branch_leaves_its_tokens_to_the_cleaner
+ *   ListBranches (hidden): lake_branch.branches_list_by_name_and_hidden_ones_when_asked
+ *   GetTag, CreateTag: lake_tag.a_tag_names_a_commit_for_good
+ *   DeleteTag: lake_tag.deleting_a_tag_that_is_absent_is_not_found
+ *   ListTags: lake_tag.tags_list_by_name_in_pages
+ *   AddCommit: lake_commit.a_commit_comes_back_as_it_was_written
+ *   Log: lake_log.a_log_has_pages_and_ends_where_it_is_told
+ *   LogGraph:
+ *     lake_history.a_history_is_by_time_and_has_each_commit_once
+ *     lake_history.histories_of_random_graphs_are_whole_and_in_order
+ *   ConsistentCommitIdentity: lake_record.commit_id_is_that_of_lakefs
+ *   GetCommitByPrefix (ambiguous): lake_ref.a_prefix_of_two_commits_names_neither
+ *   ListCommits: lake_iter.commits_come_in_order_and_can_be_sought_and_closed
+ *   FindMergeBase: lake_merge_base.the_base_is_the_best_common_ancestor
+ *   FindMergeBase Grid: lake_merge_base.bases_in_a_grid_are_the_smaller_coordinates
+ *   ParseRef:
+ *     lake_ref.marks_stand_alone_behind_a_branch
+ *     lake_ref.what_is_not_there_is_not_found
+ *   ResolveRawRef: lake_ref.a_name_is_a_commit_then_a_branch_then_a_tag_then_a_prefix
+ *   ResolveRef_SameDate: lake_history.commits_of_one_moment_come_with_children_first
+ *   DereferenceWithGraph: lake_ref.steps_lead_to_ancestors_as_in_git
+ *   BranchByCommitIterator: lake_iter.heads_of_one_commit_come_by_name
+ *   OrderedCommitIteratorGrid: lake_iter.leaves_of_a_grid_are_the_ends_of_its_rows
+ *   CloseTwice, NextAfterClose:
+ *     lake_iter.<kind>_come_in_order_and_can_be_sought_and_closed for each kind
+ *   repository metadata CAS: lake_repo_meta.a_change_that_lost_its_race_keeps_the_keys_of_the_other
+ *   expired imports: lake_import.records_go_a_day_after_their_imports_ended */
+
 static int resolve(struct lake_lab *lab, const char *expr, struct lake_ref *out, struct err *err)
 {
     return lake_ref_resolve(lab->lake, &lab->arena, &lab->repo, str_z(expr), out, err);

@@ -7,6 +7,25 @@
 
 #include <stdio.h>
 
+/* The cases of lakeFS's own suite for staging, and the tests that have them here. A suite that runs
+ * on every driver is named without it: lake_stage is lake_stage_embedded, _redis and _postgres.
+ *   SetGet: lake_stage.an_object_that_was_staged_is_read
+ *   MultiToken:
+ *     lake_stage.branches_do_not_see_each_other
+ *     lake_stage.the_newest_layer_decides
+ *   Drop: lake_clean.tokens_are_dropped_after_their_commit
+ *   DropAsync: lake_clean.a_token_of_the_list_is_dropped_at_the_start
+ *   DropByPrefix: lake_reset.a_prefix_is_undone_and_the_rest_stays
+ *   DropPrefixBytes (0xff): lake_layers.the_end_of_a_prefix_leaves_bytes_of_0xff_out
+ *   List: lake_list.random_layers_are_listed_as_a_model_says
+ *   Seek: lake_layers.a_walk_is_sought_forward_and_back
+ *   NilValue: lake_stage.a_removal_leaves_a_tombstone_only_where_something_is_below
+ *   NilIdentity: lake_stage.an_empty_object_is_an_object
+ *   DeleteAndTombstone:
+ *     lake_stage.a_removal_leaves_a_tombstone_only_where_something_is_below
+ *     lake_layers.the_newest_row_of_a_path_decides
+ *   Update (CAS): lake_stage.a_condition_is_judged_in_the_step_of_the_write */
+
 /* A branch with all layers: the tree has a, b, c; a sealed token has b (another content), c
  * (removed), d; the staging token has d (removed), e. */
 static void fill_layers(struct hand *h)
@@ -27,7 +46,7 @@ static void fill_layers(struct hand *h)
     hand_put(h, "main", "e", "e3");
 }
 
-/* --- staging: SetGet, List, Seek, NilIdentity, DeleteAndTombstone, Update --- */
+/* --- staging --- */
 
 LAKE_LAB_TEST(lake_stage, an_object_that_was_staged_is_read)
 {

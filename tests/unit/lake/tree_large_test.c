@@ -8,7 +8,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { ROUNDS = 101, NODES_MAX = 4 };
+enum {
+    ROUNDS = 101,
+    NODES_MAX = 4,
+    FAN_OUT = 100, /* a node above the leaves has more children than this in the mean */
+};
 
 struct many {
     uint64_t at, end, step;
@@ -42,6 +46,16 @@ static int many_next(void *ctx, struct tree_record *out, struct err *err)
     return 0;
 }
 
+/* The height of a tree of that many nodes that grows with their logarithm. */
+static unsigned height_most(uint64_t nodes)
+{
+    unsigned height = 1;
+
+    for (; nodes > 1; nodes /= FAN_OUT)
+        height++;
+    return height;
+}
+
 static int by_number(const void *a, const void *b)
 {
     uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
@@ -67,6 +81,9 @@ TEST_TIMEOUT(lake_tree_large, one_changed_key_of_a_million_writes_at_most_four_n
     CHECK_INT(r.added, objects);
     CHECK_OK(tree_stats(&w.store, str_z(r.root), &stats, &err));
     CHECK_INT(stats.objects, objects);
+    if (stats.height > height_most(r.nodes))
+        test_fail(__FILE__, __LINE__, "%llu nodes have the height %u", (unsigned long long)r.nodes,
+                  stats.height);
     for (int i = 0; i < ROUNDS; i++) {
         uint64_t at = random_next(&state) % objects;
         struct many one = {.at = at, .end = at + 1, .step = 1, .version = 1};
@@ -82,6 +99,25 @@ TEST_TIMEOUT(lake_tree_large, one_changed_key_of_a_million_writes_at_most_four_n
         "%llu objects: height %u, %llu nodes, a change writes %llu in the median, %llu at most\n",
         (unsigned long long)objects, stats.height, (unsigned long long)r.nodes,
         (unsigned long long)nodes[ROUNDS / 2], (unsigned long long)nodes[ROUNDS - 1]);
+    world_close(&w);
+}
+
+/* The caller's own thread takes the first 10,000 steps, and one of low priority the others. Without
+ * options that same thread also writes the nodes. */
+TEST(lake_tree_large, the_nodes_of_long_work_are_written_at_low_priority)
+{
+    enum { OBJECTS = 40 * 1000 };
+    struct many all = {.end = OBJECTS, .step = 1};
+    struct tree_changes changes = {many_next, &all};
+    struct tree_result r;
+    struct world w;
+    struct err err = {0};
+
+    world_open(&w, 1 << 20);
+    CHECK_OK(tree_apply(&w.store, STR_EMPTY, &changes, NULL, &r, &err));
+    CHECK_INT(w.writes, r.nodes);
+    CHECK(r.nodes > 50);
+    CHECK(w.low_writes > r.nodes / 2);
     world_close(&w);
 }
 

@@ -3,6 +3,43 @@
 
 #include <stdlib.h>
 
+/* The cases of lakeFS's own suite for committed storage, and the tests that have them here:
+ *   CommitAdd, Replace, Delete:
+ *     lake_tree.random_sets_are_read_back_and_have_one_id_by_every_history
+ *   CommitOverrideNoChange:
+ *     lake_tree.equal_identity_is_no_change_and_a_tombstone_of_nothing_is_nothing
+ *   CommitTombstoneNoBase:
+ *     lake_tree.equal_identity_is_no_change_and_a_tombstone_of_nothing_is_nothing
+ *   CommitCopiesLeftoverBase: lake_tree.random_sets_are_read_back_and_have_one_id_by_every_history
+ *   CommitBaseRangesWithinChanges:
+ *     lake_tree.random_sets_are_read_back_and_have_one_id_by_every_history
+ *   CommitChanges: lake_commit_embedded.a_commit_is_the_whole_branch
+ *   Compare: lake_difference_embedded.refs_differ_by_two_dots_and_by_three
+ *   Diff SameBounds: lake_diff.equal_subtrees_are_not_read
+ *   Diff Seek, NextRange:
+ *     lake_diff.random_sets_differ_as_their_trees_do
+ *     lake_difference_embedded.pages_fold_prefixes_that_changed
+ *   merge table:
+ *     lake_merge.each_row_of_the_table_holds_at_first_middle_and_last_keys_of_leaves
+ *     lake_merge.random_sets_merge_as_the_table_says_and_equal_sets_have_one_id
+ *   merge strategies: lake_merge_embedded.a_strategy_decides_every_conflict
+ *   writer, overlapping ranges:
+ *     lake_tree.changes_that_are_not_sorted_or_too_large_are_refused
+ *     lake_sst.ranges_that_overlap_or_end_elsewhere_are_damage
+ *   WriteRange split: lake_tree_large.one_changed_key_of_a_million_writes_at_most_four_nodes
+ *   value codec: lake_node.values_are_read_as_they_were_written_and_cut_ones_are_refused
+ *   sstable range id vector: lake_node.the_id_of_a_file_is_that_of_lakefs
+ *   pyramid eviction:
+ *     lake_cache.memory_stays_within_its_bound
+ *     lake_cache.the_disk_stays_within_its_bound_and_strangers_are_removed
+ *   pyramid concurrent read:
+ *     lake_cache.a_node_is_read_once_for_all_who_wait_and_an_error_is_not_kept
+ *   retention ActiveCommits:
+ *     lake_gc_embedded.commits_past_their_retention_expire_for_good
+ *     lake_gc_embedded.commits_without_a_branch_live_by_the_default_rule
+ *   retention StartingPointIterator:
+ *     lake_gc_embedded.tags_and_branches_keep_old_commits_and_branch_rules_come_first */
+
 static const struct tree_record one = {STR("a/key"), STR("identity"), STR("data")};
 
 struct list_changes {
@@ -193,6 +230,9 @@ TEST(lake_tree, writing_on_threads_gives_the_same_tree)
     CHECK_STR(str_z(threaded.root), str_z(r.root));
     CHECK_INT(threaded.nodes, writes);
     CHECK_INT(w.writes, 2 * writes); /* nodes are written also when they are there */
+    CHECK(writes > 10);
+    /* all but the root, which the caller waits for, and which it writes on its own thread */
+    CHECK_INT(w.low_writes, writes - 1);
     world_close(&w);
 }
 
@@ -326,6 +366,11 @@ TEST(lake_tree, a_walk_visits_every_node_once_and_reads_no_leaf)
     CHECK_INT(w.reads, c.nodes[1] + c.nodes[2] + c.nodes[3]);
     CHECK_OK(tree_stats(&w.store, str_z(r.root), &stats, &err));
     CHECK(stats.height >= 3);
+    /* A node has four children or more, unless it is the last of its level. */
+    unsigned most = 2;
+    for (size_t nodes = c.nodes[0]; nodes > 1; nodes /= 4)
+        most++;
+    CHECK(stats.height <= most);
     CHECK_INT(c.nodes[stats.height - 1], 1);
     CHECK_OK(tree_walk(&w.store, str_z(r.root), walk_skip, walk_count, &root, &err));
     CHECK(root.skipped > 0);

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <time.h>
 
 static int world_read(void *ctx, struct str id, struct buf *out, struct err *err)
@@ -34,12 +35,21 @@ void world_put(struct world *w, struct str id, struct str bytes)
     buf_append_str(&f->bytes, bytes);
 }
 
+/* Whether thread_low_priority() was called on this thread. Linux has a priority for each thread. */
+static bool world_thread_is_low(void)
+{
+    enum { LOW = 10 };
+
+    return getpriority(PRIO_PROCESS, 0) >= LOW;
+}
+
 static int world_write(void *ctx, struct str id, struct str bytes, struct err *err)
 {
     struct world *w = ctx;
     int code = 0;
 
     mutex_lock(&w->lock);
+    w->low_writes += world_thread_is_low();
     if (w->fail_writes == 0)
         code = err_set(err, ERR_NO_SPACE, "the disk is full");
     else

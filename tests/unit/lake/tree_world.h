@@ -17,6 +17,7 @@ struct world {
     struct mutex lock; /* guards the files and the counts */
     struct map files;
     uint64_t reads, writes, calls; /* of files; calls: of several files in one call */
+    uint64_t low_writes;           /* writes on threads of low priority */
     int fail_writes;               /* after this many writes each fails; -1: none does */
     unsigned delay_ms;             /* of a read */
     struct tree_store store;
