@@ -145,8 +145,9 @@ struct refs_work {
 };
 
 /* Writes the progress into the record, if it is time for that. Returns false when the work must
- * stop: the task was ended, or another process has changed the record (ERR_BUSY). Other failures do
- * not matter, because the result of the task is written at the end in any case. */
+ * stop: the task was ended, another process has changed the record (ERR_BUSY), or the repository
+ * was deleted (ERR_NOT_FOUND). Other failures do not matter, because the result of the task is
+ * written at the end in any case. */
 static bool refs_work_goes_on(void *ctx, uint64_t rows)
 {
     struct refs_work *w = ctx;
