@@ -11,6 +11,7 @@ import signal
 import socket
 import ssl
 import subprocess
+import threading
 import time
 import urllib.parse
 
@@ -19,6 +20,7 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("WEIR_BUILD", ROOT / "build/release"))
 WEIR = BUILD / "weir"
+CLIENTS = threading.Lock()  # boto3 makes clients of its default session in one thread at a time only
 DEADLINE = 120  # seconds; generous: a sanitizer build on a busy machine is slow
 
 
@@ -199,9 +201,10 @@ class Server:
         access, secret_key = keys or self.keys
         secret(secret_key)
         config = {"signature_version": "s3v4", **config}
-        return boto3.client("s3", endpoint_url=self.s3_url, aws_access_key_id=access, aws_secret_access_key=secret_key,
-                            region_name="us-east-1",
-                            config=Config(s3={"addressing_style": "path"}, retries={"max_attempts": 0}, **config))
+        with CLIENTS:
+            return boto3.client("s3", endpoint_url=self.s3_url, aws_access_key_id=access, aws_secret_access_key=secret_key,
+                                region_name="us-east-1",
+                                config=Config(s3={"addressing_style": "path"}, retries={"max_attempts": 0}, **config))
 
     @property
     def keys(self):
