@@ -287,7 +287,7 @@ static int run_refuse(struct gc_run *g, const struct err *why, struct err *err)
     if (code == ERR_BUSY && g->waits) /* the report shows the refusal, not the wait behind it */
         return err_set(err, code, "%s", why->text);
     g->report.stage = LAKE_GC_FAILED;
-    g->report.error = str_z(why->text);
+    g->report.error = arena_str(g->arena, str_z(why->text));
     if (code == 0)
         code = gc_run_enter(g, GC_IDLE, err);
     return code < 0 ? code : err_set(err, ERR_IN_USE, "%s", why->text);
