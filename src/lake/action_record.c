@@ -176,7 +176,7 @@ int lake_run_list(struct lake *l, struct arena *a, const struct lake_repo *r,
                   struct lake_run **out, size_t *count, bool *more, struct err *err)
 {
     struct lake_run_filter f = *filter;
-    struct lake_rows rows = {LAKE_ACTIONS, run_kind(a, r), sizeof(**out), run_row, &f};
+    struct lake_rows rows = {r, LAKE_ACTIONS, run_kind(a, r), sizeof(**out), run_row, &f};
     void *items = NULL;
     int code = lake_rows_page(l, a, &rows, page, &items, count, more, err);
 
@@ -188,8 +188,8 @@ int lake_hook_run_list(struct lake *l, struct arena *a, const struct lake_repo *
                        const struct lake_page *page, struct lake_hook_run **out, size_t *count,
                        bool *more, struct err *err)
 {
-    struct lake_rows rows = {LAKE_ACTIONS, hook_run_kind(a, r, run), sizeof(**out), hook_run_row,
-                             NULL};
+    struct lake_rows rows = {
+        r, LAKE_ACTIONS, hook_run_kind(a, r, run), sizeof(**out), hook_run_row, NULL};
     void *items = NULL;
     int code = lake_rows_page(l, a, &rows, page, &items, count, more, err);
 
@@ -198,21 +198,17 @@ int lake_hook_run_list(struct lake *l, struct arena *a, const struct lake_repo *
 }
 
 /* Reads one row. */
-static int run_read(struct lake *l, struct arena *a, const char *kind, struct str id,
-                    struct kv_value *row, struct err *err)
+static int run_read(struct lake *l, struct arena *a, const struct lake_repo *r, const char *kind,
+                    struct str id, struct kv_value *row, struct err *err)
 {
-    int code = id.len && id.len < LAKE_NAME_MAX
-                   ? kv_get(l->kv, NULL, a, lake_key_in(a, LAKE_ACTIONS, kind, id), row, err)
-                   : ERR_NOT_FOUND;
-
-    return code == ERR_NOT_FOUND ? err_set(err, code, "run not found") : code;
+    return lake_row_get(l, a, r, lake_key_in(a, LAKE_ACTIONS, kind, id), "run not found", row, err);
 }
 
 int lake_run_get(struct lake *l, struct arena *a, const struct lake_repo *r, struct str id,
                  struct lake_run *out, struct err *err)
 {
     struct kv_value row;
-    int code = run_read(l, a, run_kind(a, r), id, &row, err);
+    int code = run_read(l, a, r, run_kind(a, r), id, &row, err);
 
     return code < 0 ? code : run_row(out, NULL, a, row.bytes, err);
 }
@@ -221,8 +217,7 @@ int lake_hook_run_get(struct lake *l, struct arena *a, const struct lake_repo *r
                       struct str id, struct lake_hook_run *out, struct err *err)
 {
     struct kv_value row;
-    int code = run.len < LAKE_NAME_MAX ? run_read(l, a, hook_run_kind(a, r, run), id, &row, err)
-                                       : ERR_NOT_FOUND;
+    int code = run_read(l, a, r, hook_run_kind(a, r, run), id, &row, err);
 
     return code < 0 ? code : hook_run_row(out, NULL, a, row.bytes, err);
 }

@@ -84,7 +84,7 @@ int lake_branch_list(struct lake *l, struct arena *a, const struct lake_repo *r,
                      const struct lake_page *p, bool show_hidden, struct lake_branch **out,
                      size_t *count, bool *more, struct err *err)
 {
-    struct lake_rows rows = {r->partition, "branches", sizeof(**out), branch_row, &show_hidden};
+    struct lake_rows rows = {r, r->partition, "branches", sizeof(**out), branch_row, &show_hidden};
     void *items = NULL;
     int code = lake_rows_page(l, a, &rows, p, &items, count, more, err);
 

@@ -168,5 +168,5 @@ int lake_bucket_list_root(struct lake_bucket *b, struct arena *a, const struct l
     if (code == 0)
         code = root_fill(&w, err);
     ref_names_close(w.names);
-    return code;
+    return code < 0 ? code : lake_bucket_check_there(b, a, err);
 }

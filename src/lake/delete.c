@@ -62,14 +62,31 @@ static int deletion_remove_branch(struct deletion *d, struct arena *a, const str
     return code;
 }
 
+static int deletion_branch_row(void *item, void *ctx, struct arena *a, struct str record,
+                               struct err *err)
+{
+    struct lake_branch *b = item;
+    int code = lake_branch_read(b, a, record, err);
+
+    (void)ctx;
+    b->stamp = record;
+    return code;
+}
+
+/* Removes a page of branches. lake_branch_list() would find nothing, because the repository has no
+ * record any more. */
 static int deletion_branch_page(struct deletion *d, bool *more, struct err *err)
 {
+    struct lake_rows rows = {
+        NULL, d->repo.partition, "branches", sizeof(struct lake_branch), deletion_branch_row, NULL};
     struct lake_page page = {.limit = LAKE_LIST_MAX};
-    struct lake_branch *branches = NULL;
+    struct lake_branch *branches;
     struct arena a = {0};
+    void *items = NULL;
     size_t count = 0;
-    int code = lake_branch_list(d->lake, &a, &d->repo, &page, true, &branches, &count, more, err);
+    int code = lake_rows_page(d->lake, &a, &rows, &page, &items, &count, more, err);
 
+    branches = items;
     for (size_t i = 0; i < count && code == 0; i++) {
         code = deletion_check(d, err);
         if (code == 0)

@@ -32,14 +32,17 @@ static struct kv_name document_row(struct arena *a, const struct lake_repo *r, c
 
 int lake_documents_read(struct lake_bucket *b, struct err *err)
 {
-    struct kv_name names[LAKE_DOCUMENTS];
-    struct kv_value values[LAKE_DOCUMENTS];
+    struct kv_name names[LAKE_DOCUMENTS + 1];
+    struct kv_value values[LAKE_DOCUMENTS + 1];
 
     if (b->repo.documents == 0)
         return 0;
     for (size_t i = 0; i < LAKE_DOCUMENTS; i++)
         names[i] = document_row(&b->arena, &b->repo, document_names[i]);
-    int code = kv_get_many(b->lake->kv, NULL, &b->arena, names, LAKE_DOCUMENTS, values, err);
+    names[LAKE_DOCUMENTS] = lake_key_repo(&b->arena, b->repo.id);
+    int code = kv_get_many(b->lake->kv, NULL, &b->arena, names, ARRAY_SIZE(names), values, err);
+    if (code == 0)
+        code = lake_check_repo_row(&b->arena, &b->repo, &values[LAKE_DOCUMENTS], err);
     for (size_t i = 0; code == 0 && i < LAKE_DOCUMENTS; i++)
         b->documents[i] = values[i].bytes;
     return code;
@@ -63,7 +66,8 @@ static int document_read_now(struct lake_bucket *b, struct arena *a, const char 
                              struct str *out, struct err *err)
 {
     struct kv_value value;
-    int code = kv_get(b->lake->kv, NULL, a, document_row(a, &b->repo, name), &value, err);
+    int code = lake_row_get(b->lake, a, &b->repo, document_row(a, &b->repo, name),
+                            "the document is not set", &value, err);
 
     if (code == 0)
         *out = value.bytes;

@@ -76,10 +76,9 @@ int lake_gc_rules_get(struct lake *l, struct arena *a, const struct lake_repo *r
                       struct lake_gc_rules *out, struct err *err)
 {
     struct kv_value row;
-    int code = kv_get(l->kv, NULL, a, gc_rules_key(a, r), &row, err);
+    int code =
+        lake_row_get(l, a, r, gc_rules_key(a, r), "garbage collection rules not found", &row, err);
 
-    if (code == ERR_NOT_FOUND)
-        return err_set(err, code, "garbage collection rules not found");
     return code < 0 ? code : lake_gc_rules_read(out, a, row.bytes, err);
 }
 

@@ -44,11 +44,11 @@ int lake_gc_report(struct lake *l, struct arena *a, const struct lake_repo *r,
                    struct lake_gc_report *out, struct err *err)
 {
     struct kv_value row;
-    int code = kv_get(l->kv, NULL, a, report_key(a, r), &row, err);
+    int code = lake_row_get(l, a, r, report_key(a, r), NULL, &row, err);
 
     *out = (struct lake_gc_report){0};
-    if (code < 0)
-        return code == ERR_NOT_FOUND ? 0 : code;
+    if (code < 0 || !kv_is_there(&row))
+        return code;
     return proto_read(out, report_fields, a, row.bytes, NULL) < 0
                ? err_set(err, ERR_CORRUPT, "the report of the collection is damaged")
                : 0;

@@ -26,11 +26,12 @@ int import_record_read(struct import_record *out, struct arena *a, struct str in
                        struct err *err) MUST_CHECK;
 /* Encodes the record in the arena, with the present time. An empty string: it is too large. */
 struct str import_record_encode(struct arena *a, struct import_record *rec);
-/* Reads the record into the arena. */
+/* Reads the record into the arena. ERR_NOT_FOUND: there is no such import, or the repository was
+ * deleted. */
 int import_record_load(struct lake *l, struct arena *a, const struct lake_repo *r, struct str id,
                        struct import_record **out, struct err *err) MUST_CHECK;
 /* Writes the record if the row is still as it was read. ERR_CONFLICT: it has changed, for example
- * because the import was canceled. */
+ * because the import was canceled. ERR_NOT_FOUND: the repository was deleted. */
 int import_record_save(struct lake *l, struct arena *a, const struct lake_repo *r,
                        struct import_record *rec, struct err *err) MUST_CHECK;
 

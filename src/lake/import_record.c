@@ -82,11 +82,7 @@ int import_record_load(struct lake *l, struct arena *a, const struct lake_repo *
     int code = rec ? 0 : err_code(err, ERR_NO_MEMORY);
 
     if (code == 0)
-        code = id.len && id.len < LAKE_NAME_MAX
-                   ? kv_get(l->kv, NULL, a, import_key(a, r, id), &row, err)
-                   : ERR_NOT_FOUND;
-    if (code == ERR_NOT_FOUND)
-        return err_set(err, code, "import not found");
+        code = lake_row_get(l, a, r, import_key(a, r, id), "import not found", &row, err);
     if (code == 0)
         code = import_record_read(rec, a, row.bytes, err);
     if (code == 0)
@@ -102,7 +98,7 @@ int import_record_save(struct lake *l, struct arena *a, const struct lake_repo *
 
     if (!value.p)
         return err_code(err, ERR_NO_MEMORY);
-    int code = kv_set_if(l->kv, import_key(a, r, rec->status.id), value, &rec->stamp, err);
+    int code = lake_put_same(l, a, r, import_key(a, r, rec->status.id), value, rec->stamp, err);
     if (code == ERR_PRECONDITION)
         return err_set(err, ERR_CONFLICT, "the import was changed meanwhile");
     rec->stamp = value;

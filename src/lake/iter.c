@@ -5,11 +5,17 @@
 
 int lake_iter_next(struct lake_iter *it, struct lake_item *out, struct err *err)
 {
+    struct lake_repo now;
+
     if (it->closed)
         return err_set(err, ERR_CLOSED, "the iterator was closed");
     arena_reset(&it->arena);
     *out = (struct lake_item){0};
-    return it->ops->next(it, out, err);
+    int code = it->ops->next(it, out, err);
+    if (code != ERR_END || it->repo.id.len == 0)
+        return code;
+    code = lake_repo_again(it->lake, &it->arena, &it->repo, &now, err);
+    return code < 0 ? code : ERR_END;
 }
 
 void lake_iter_seek(struct lake_iter *it, struct str id)
@@ -25,6 +31,7 @@ void lake_iter_close(struct lake_iter *it)
     it->ops->close(it);
     kv_view_close(it->lake->kv, it->view);
     arena_release(&it->arena);
+    arena_release(&it->kept);
     it->closed = true;
 }
 
@@ -42,6 +49,23 @@ int lake_iter_opened(struct lake_iter **out, struct lake_iter *it, int code)
         *out = it;
     else
         lake_iter_free(it);
+    return code;
+}
+
+int lake_iter_begin(struct lake_iter *it, const struct lake_repo *r, struct err *err)
+{
+    struct kv_name name = lake_key_repo(&it->arena, r->id);
+    struct kv_value value = {0};
+    int code = kv_view_open(&it->view, it->lake->kv, err);
+
+    if (code == 0)
+        code = kv_get_many(it->lake->kv, it->view, &it->arena, &name, 1, &value, err);
+    if (code == 0)
+        code = lake_check_repo_row(&it->arena, r, &value, err);
+    if (code == 0 && !(it->lake->kv->can & KV_MOMENTS)) {
+        it->repo.token = arena_str(&it->kept, r->token);
+        it->repo.id = arena_str(&it->kept, r->id);
+    }
     return code;
 }
 
@@ -124,16 +148,36 @@ static void row_iter_close(struct lake_iter *iter)
 
 static const struct lake_iter_ops row_iter_ops = {row_iter_next, row_iter_seek, row_iter_close};
 
-static int row_iter_open(struct lake_iter **out, struct lake *l, struct str partition,
-                         const struct row_kind *kind, bool show_hidden, struct err *err)
+static struct row_iter *row_iter_new(struct lake *l, const struct row_kind *kind)
 {
     struct row_iter *it = xzalloc(sizeof(*it));
 
     it->iter.ops = &row_iter_ops;
     it->iter.lake = l;
     it->kind = kind;
-    it->show_hidden = show_hidden;
+    return it;
+}
+
+/* Opens an iterator over rows of a partition that belongs to no repository, or to a token. */
+static int row_iter_open(struct lake_iter **out, struct lake *l, struct str partition,
+                         const struct row_kind *kind, struct err *err)
+{
+    struct row_iter *it = row_iter_new(l, kind);
     int code = lake_iter_scan(&it->scan, &it->iter, partition, kind->kind, err);
+
+    return lake_iter_opened(out, &it->iter, code);
+}
+
+/* Opens an iterator over rows of a repository. */
+static int row_iter_open_in(struct lake_iter **out, struct lake *l, const struct lake_repo *r,
+                            const struct row_kind *kind, bool show_hidden, struct err *err)
+{
+    struct row_iter *it = row_iter_new(l, kind);
+    int code = lake_iter_begin(&it->iter, r, err);
+
+    it->show_hidden = show_hidden;
+    if (code == 0)
+        code = lake_iter_scan(&it->scan, &it->iter, r->partition, kind->kind, err);
     return lake_iter_opened(out, &it->iter, code);
 }
 
@@ -184,29 +228,29 @@ static const struct row_kind staged_rows = {"key", row_read_staged};
 
 int lake_iter_repos(struct lake_iter **out, struct lake *l, struct err *err)
 {
-    return row_iter_open(out, l, LAKE_PARTITION, &repo_rows, false, err);
+    return row_iter_open(out, l, LAKE_PARTITION, &repo_rows, err);
 }
 
 int lake_iter_branches(struct lake_iter **out, struct lake *l, const struct lake_repo *r,
                        bool show_hidden, struct err *err)
 {
-    return row_iter_open(out, l, r->partition, &branch_rows, show_hidden, err);
+    return row_iter_open_in(out, l, r, &branch_rows, show_hidden, err);
 }
 
 int lake_iter_tags(struct lake_iter **out, struct lake *l, const struct lake_repo *r,
                    struct err *err)
 {
-    return row_iter_open(out, l, r->partition, &tag_rows, false, err);
+    return row_iter_open_in(out, l, r, &tag_rows, false, err);
 }
 
 int lake_iter_commits(struct lake_iter **out, struct lake *l, const struct lake_repo *r,
                       bool only_leaves, struct err *err)
 {
     return only_leaves ? lake_iter_leaves(out, l, r, err)
-                       : row_iter_open(out, l, r->partition, &commit_rows, false, err);
+                       : row_iter_open_in(out, l, r, &commit_rows, false, err);
 }
 
 int lake_iter_staged(struct lake_iter **out, struct lake *l, struct str token, struct err *err)
 {
-    return row_iter_open(out, l, token, &staged_rows, false, err);
+    return row_iter_open(out, l, token, &staged_rows, err);
 }

@@ -10,7 +10,13 @@
  *     return code == ERR_END ? 0 : code;
  *
  * An iterator shows one moment where the key-value store has moments (kv/kv.h). Otherwise, rows
- * that change while it runs may or may not be seen. An iterator belongs to one thread at a time. */
+ * that change while it runs may or may not be seen. An iterator belongs to one thread at a time.
+ *
+ * An iterator over the rows of a repository reads the repository's record when it is opened, in
+ * the same moment. Where the store has no moments, it reads the record again after the last row.
+ * ERR_NOT_FOUND, from the opening or in place of ERR_END: the repository was deleted, or made
+ * again. A history reads no record, because its caller has just read the commit of a ref, and
+ * commits never change. */
 #ifndef LAKE_ITER_H
 #define LAKE_ITER_H
 

@@ -77,11 +77,14 @@ static int head_add(struct head_iter *it, struct str value, struct err *err)
     return code;
 }
 
-static int head_read_all(struct head_iter *it, struct str partition, struct err *err)
+static int head_read_all(struct head_iter *it, const struct lake_repo *r, struct err *err)
 {
     struct kv_scan *scan = NULL;
     struct str key, value;
-    int code = lake_iter_scan(&scan, &it->iter, partition, "branches", err);
+    int code = lake_iter_begin(&it->iter, r, err);
+
+    if (code == 0)
+        code = lake_iter_scan(&scan, &it->iter, r->partition, "branches", err);
 
     while (code == 0 && (code = kv_scan_next(scan, &key, &value, err)) == 0)
         code = head_add(it, value, err);
@@ -107,7 +110,7 @@ int lake_iter_heads(struct lake_iter **out, struct lake *l, const struct lake_re
     it->iter.ops = &head_iter_ops;
     it->iter.lake = l;
     arena_init(&it->records, LAKE_HEADS_BYTES);
-    int code = head_read_all(it, r->partition, err);
+    int code = head_read_all(it, r, err);
     if (code == 0 && it->heads.len)
         qsort(it->heads.items, it->heads.len, sizeof(struct head), head_compare);
     return lake_iter_opened(out, &it->iter, code);

@@ -20,12 +20,20 @@ struct lake_iter {
     struct lake *lake;
     struct kv_view *view; /* closed by lake_iter_close() */
     struct arena arena;   /* memory of the present item; emptied before next() */
+    struct arena kept;    /* memory that lives until the close */
+    /* The repository that is to exist at the end of the rows, in `kept`. Its id is empty if there
+     * is nothing to check at the end. */
+    struct lake_repo repo;
     bool closed;
 };
 
 /* Sets *out to the iterator if `code` is 0, and frees it otherwise. Returns the code. */
 int lake_iter_opened(struct lake_iter **out, struct lake_iter *it, int code);
 
+/* Opens the iterator's view, and reads the repository's record in it. ERR_NOT_FOUND: the repository
+ * was deleted, or made again. If the store has no moments, lake_iter_next() reads the record again
+ * after the last row: rows of a repository that is deleted meanwhile may be missing. */
+int lake_iter_begin(struct lake_iter *it, const struct lake_repo *r, struct err *err) MUST_CHECK;
 /* Opens a scan of the rows "<kind>/<name>" in the iterator's view. Opens the view first if there is
  * none. */
 int lake_iter_scan(struct kv_scan **out, struct lake_iter *it, struct str partition,

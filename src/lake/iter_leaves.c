@@ -87,7 +87,9 @@ int lake_iter_leaves(struct lake_iter **out, struct lake *l, const struct lake_r
 
     it->iter.ops = &leaf_iter_ops;
     it->iter.lake = l;
-    int code = lake_iter_scan(&it->commits, &it->iter, r->partition, LEAF_COMMITS, err);
+    int code = lake_iter_begin(&it->iter, r, err);
+    if (code == 0)
+        code = lake_iter_scan(&it->commits, &it->iter, r->partition, LEAF_COMMITS, err);
     if (code == 0)
         code = lake_iter_scan(&it->marks, &it->iter, r->partition, LEAF_MARKS, err);
     return lake_iter_opened(out, &it->iter, code);

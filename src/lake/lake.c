@@ -74,6 +74,32 @@ int lake_decode_repo(struct arena *a, const struct lake_repo *r, const struct kv
     return code;
 }
 
+int lake_check_repo_row(struct arena *a, const struct lake_repo *r, const struct kv_value *value,
+                        struct err *err)
+{
+    struct lake_repo now;
+
+    return kv_is_there(value) && str_eq(value->stamp, r->stamp)
+               ? 0
+               : lake_decode_repo(a, r, value, &now, err);
+}
+
+int lake_row_get(struct lake *l, struct arena *a, const struct lake_repo *r, struct kv_name name,
+                 const char *missing, struct kv_value *out, struct err *err)
+{
+    struct kv_name names[] = {lake_key_repo(a, r->id), name};
+    struct kv_value values[ARRAY_SIZE(names)] = {0};
+    /* A name from a client may be too long for a row. Then there is no such row. */
+    size_t count = name.key.len > KV_KEY_MAX ? 1 : ARRAY_SIZE(names);
+    int code = kv_get_many(l->kv, NULL, a, names, count, values, err);
+
+    if (code == 0)
+        code = lake_check_repo_row(a, r, &values[0], err);
+    *out = values[1];
+    return code == 0 && missing && !kv_is_there(out) ? err_set(err, ERR_NOT_FOUND, "%s", missing)
+                                                     : code;
+}
+
 int lake_decode_branch(struct arena *a, const struct lake_repo *r, const struct kv_value *values,
                        struct lake_repo *repo_now, struct lake_branch *out, struct err *err)
 {

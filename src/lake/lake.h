@@ -175,6 +175,8 @@ struct lake_ref {
 };
 int lake_ref_resolve(struct lake *l, struct arena *a, const struct lake_repo *r, struct str expr,
                      struct lake_ref *out, struct err *err) MUST_CHECK;
+/* Reads a commit, from memory if it was read before. Commits never change, so this function does
+ * not read the repository's record (docs/lake.md, "The repository's record"). */
 int lake_commit_get(struct lake *l, struct arena *a, const struct lake_repo *r, struct str id,
                     struct lake_commit *out, struct err *err) MUST_CHECK;
 /* Finds the best common ancestor of two commits. ERR_NOT_FOUND: there is none. */

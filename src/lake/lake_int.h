@@ -127,6 +127,13 @@ int lake_tx_write_get(struct lake *l, struct lake_tx *tx, const struct kv_name *
  * repository was deleted. */
 int lake_put_new(struct lake *l, struct arena *a, const struct lake_repo *r, struct kv_name name,
                  struct str record, struct err *err) MUST_CHECK;
+/* Puts a row of the repository that exists already, if it still has the stamp with which it was
+ * read. ERR_PRECONDITION: the row has changed. ERR_NOT_FOUND: the repository was deleted. */
+int lake_put_same(struct lake *l, struct arena *a, const struct lake_repo *r, struct kv_name name,
+                  struct str record, struct str stamp, struct err *err) MUST_CHECK;
+/* Removes a row of the repository. ERR_NOT_FOUND: the repository was deleted. */
+int lake_row_remove(struct lake *l, struct arena *a, const struct lake_repo *r, struct kv_name name,
+                    struct err *err) MUST_CHECK;
 /* Puts the record of a new branch or tag, which refers to the commit `commit_id`; an empty id: it
  * refers to no commit. Errors: those of lake_put_new(), and ERR_GONE: the commit has expired. */
 int lake_put_ref(struct lake *l, struct arena *a, const struct lake_repo *r, struct kv_name name,
@@ -140,6 +147,17 @@ int lake_put_ref(struct lake *l, struct arena *a, const struct lake_repo *r, str
 int lake_read_branch(struct lake *l, struct kv_view *view, struct arena *a,
                      const struct lake_repo *r, struct str name, struct lake_repo *repo_now,
                      struct lake_branch *out, struct err *err) MUST_CHECK;
+
+/* Reads a row of the repository, and the repository's record in the same round trip. ERR_NOT_FOUND:
+ * the repository was deleted, or made again since `r` was read; or the row is missing, and the text
+ * is `missing`. If `missing` is NULL, a missing row is no error: kv_is_there() is false for it. */
+int lake_row_get(struct lake *l, struct arena *a, const struct lake_repo *r, struct kv_name name,
+                 const char *missing, struct kv_value *out, struct err *err) MUST_CHECK;
+
+/* Checks that the repository exists as it was when `r` was read. `value` is the row of its record,
+ * which was read again. ERR_NOT_FOUND: the repository was deleted, or made again. */
+int lake_check_repo_row(struct arena *a, const struct lake_repo *r, const struct kv_value *value,
+                        struct err *err) MUST_CHECK;
 
 /* Decodes the repository's record, which was read again. ERR_NOT_FOUND: the repository was deleted,
  * or made again. */
@@ -194,13 +212,18 @@ typedef int lake_row_fn(void *item, void *ctx, struct arena *a, struct str recor
 
 /* A kind of rows of which a page is read into an array. */
 struct lake_rows {
+    /* The repository to which the rows belong. NULL: the rows belong to no repository, or to one
+     * that is being removed. */
+    const struct lake_repo *repo;
     struct str partition;
     const char *kind;
     size_t item_size; /* size of an item in bytes */
     lake_row_fn *read;
     void *ctx;
 };
-/* Reads a page of at most LAKE_LIST_MAX items. *items is an array in the arena. */
+/* Reads a page of at most LAKE_LIST_MAX items. *items is an array in the arena. After the rows the
+ * repository's record is read, because a scan cannot read it in the same round trip. ERR_NOT_FOUND:
+ * the repository was deleted, so rows may be missing from the page. */
 int lake_rows_page(struct lake *l, struct arena *a, const struct lake_rows *rows,
                    const struct lake_page *p, void **items, size_t *count, bool *more,
                    struct err *err) MUST_CHECK;

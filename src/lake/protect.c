@@ -137,9 +137,7 @@ static struct str rules_checksum(struct arena *a, const struct kv_value *row)
 static int rules_load(struct lake *l, struct arena *a, const struct lake_repo *r,
                       struct kv_value *out, struct err *err)
 {
-    struct kv_name name = lake_key_protection(a, r->partition);
-
-    return kv_get_many(l->kv, NULL, a, &name, 1, out, err);
+    return lake_row_get(l, a, r, lake_key_protection(a, r->partition), NULL, out, err);
 }
 
 int lake_protection_get(struct lake *l, struct arena *a, const struct lake_repo *r,

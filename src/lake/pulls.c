@@ -96,12 +96,8 @@ int lake_pull_get(struct lake *l, struct arena *a, const struct lake_repo *r, st
                   struct lake_pull *out, struct err *err)
 {
     struct kv_value value;
-    int code = id.len && id.len <= LAKE_NAME_MAX
-                   ? kv_get(l->kv, NULL, a, pull_key(a, r, id), &value, err)
-                   : ERR_NOT_FOUND;
+    int code = lake_row_get(l, a, r, pull_key(a, r, id), "pull request not found", &value, err);
 
-    if (code == ERR_NOT_FOUND)
-        return err_set(err, code, "pull request not found");
     if (code == 0)
         code = lake_pull_read(out, value.bytes, err);
     if (code == 0)
@@ -125,7 +121,8 @@ int lake_pull_list(struct lake *l, struct arena *a, const struct lake_repo *r,
                    const struct lake_page *p, unsigned statuses, struct lake_pull **out,
                    size_t *count, bool *more, struct err *err)
 {
-    struct lake_rows rows = {.partition = r->partition,
+    struct lake_rows rows = {.repo = r,
+                             .partition = r->partition,
                              .kind = "pulls",
                              .item_size = sizeof(struct lake_pull),
                              .read = pull_read_row,

@@ -33,17 +33,6 @@ static int ref_find_prefix(struct lake *l, struct kv_view *view, struct arena *a
     return code == ERR_END ? ref_unknown(prefix, err) : code;
 }
 
-/* Checks that the repository was neither deleted nor made again. `value` is its present record. */
-static int ref_check_repo(struct arena *a, const struct lake_repo *r, const struct kv_value *value,
-                          struct err *err)
-{
-    struct lake_repo now;
-
-    return kv_is_there(value) && str_eq(value->stamp, r->stamp)
-               ? 0
-               : lake_decode_repo(a, r, value, &now, err);
-}
-
 /* Whether the name is the id of a commit that was read before. Such a commit still exists, because
  * commits are removed only together with their repository. */
 static bool ref_is_known(struct lake *l, struct arena *a, const struct lake_repo *r,
@@ -70,7 +59,7 @@ static int ref_find_name(struct lake *l, struct kv_view *view, struct arena *a,
     int code = kv_get_many(l->kv, view, a, names, is_known ? 1 : ARRAY_SIZE(names), values, err);
 
     if (code == 0)
-        code = ref_check_repo(a, r, &values[0], err);
+        code = lake_check_repo_row(a, r, &values[0], err);
     *out = (struct lake_ref){.kind = LAKE_COMMIT, .commit_id = name};
     if (code < 0 || is_known || (lake_is_commit_id(name) && kv_is_there(&values[1])))
         return code;

@@ -57,12 +57,8 @@ static int refs_task_load(struct lake *l, struct arena *a, const struct lake_rep
                           struct lake_refs_task *out, struct err *err)
 {
     struct kv_value row;
-    int code = id.len && id.len < LAKE_NAME_MAX
-                   ? kv_get(l->kv, NULL, a, refs_task_key(a, r, id), &row, err)
-                   : ERR_NOT_FOUND;
+    int code = lake_row_get(l, a, r, refs_task_key(a, r, id), "task not found", &row, err);
 
-    if (code == ERR_NOT_FOUND)
-        return err_set(err, code, "task not found");
     if (code == 0)
         code = refs_task_decode(out, row.bytes, err);
     if (code == 0)
@@ -78,7 +74,7 @@ static int refs_task_save(struct lake *l, struct arena *a, const struct lake_rep
 
     if (!value.p)
         return err_code(err, ERR_NO_MEMORY);
-    int code = kv_set_if(l->kv, refs_task_key(a, r, t->id), value, &t->stamp, err);
+    int code = lake_put_same(l, a, r, refs_task_key(a, r, t->id), value, t->stamp, err);
     if (code == ERR_PRECONDITION)
         return err_set(err, ERR_BUSY, "another process works on the task");
     t->stamp = value;
@@ -155,7 +151,8 @@ static bool refs_work_goes_on(void *ctx, uint64_t rows)
     w->note_ns = clock_mono_ns() + REFS_TASK_NOTE_MS * NS_PER_MS;
     struct arena *a = &w->notes[w->note++ % ARRAY_SIZE(w->notes)];
     arena_reset(a);
-    return refs_task_save(w->lake, a, w->repo, &w->task, &ignored) != ERR_BUSY;
+    int code = refs_task_save(w->lake, a, w->repo, &w->task, &ignored);
+    return code != ERR_BUSY && code != ERR_NOT_FOUND;
 }
 
 /* Whether the task would fail in the same way if it were tried again. */

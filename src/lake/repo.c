@@ -216,7 +216,7 @@ static int repo_row(void *item, void *ctx, struct arena *a, struct str record, s
 int lake_repo_list(struct lake *l, struct arena *a, const struct lake_page *p,
                    struct lake_repo **out, size_t *count, bool *more, struct err *err)
 {
-    struct lake_rows rows = {LAKE_PARTITION, "repos", sizeof(**out), repo_row, NULL};
+    struct lake_rows rows = {NULL, LAKE_PARTITION, "repos", sizeof(**out), repo_row, NULL};
     void *items = NULL;
     int code = lake_rows_page(l, a, &rows, p, &items, count, more, err);
 

@@ -16,8 +16,7 @@ static struct kv_name repo_meta_key(const struct lake_repo *r)
 static int repo_meta_read(struct lake *l, struct arena *a, const struct lake_repo *r,
                           struct str_pairs *out, struct kv_value *row, struct err *err)
 {
-    struct kv_name name = repo_meta_key(r);
-    int code = kv_get_many(l->kv, NULL, a, &name, 1, row, err);
+    int code = lake_row_get(l, a, r, repo_meta_key(r), NULL, row, err);
 
     *out = (struct str_pairs){0};
     if (code < 0 || !row->bytes.p)

@@ -42,6 +42,7 @@ int lake_rows_page(struct lake *l, struct arena *a, const struct lake_rows *rows
     size_t limit = size_min(p->limit, LAKE_LIST_MAX);
     char *array = arena_array(a, limit + 1, rows->item_size);
     struct kv_scan *scan = NULL;
+    struct lake_repo now;
     int code = array ? 0 : err_code(err, ERR_NO_MEMORY);
 
     *items = array;
@@ -56,5 +57,6 @@ int lake_rows_page(struct lake *l, struct arena *a, const struct lake_rows *rows
     kv_scan_free(scan);
     *more = *count > limit;
     *count = size_min(*count, limit);
-    return code == ERR_END ? 0 : code;
+    code = code == ERR_END ? 0 : code;
+    return code == 0 && rows->repo ? lake_repo_again(l, a, rows->repo, &now, err) : code;
 }

@@ -11,9 +11,8 @@ int lake_tag_get(struct lake *l, struct arena *a, const struct lake_repo *r, str
     int code = lake_check_tag(name, err);
 
     if (code == 0)
-        code = kv_get(l->kv, NULL, a, lake_key_tag(a, r->partition, name), &value, err);
-    if (code == ERR_NOT_FOUND)
-        return err_set(err, code, "tag not found");
+        code = lake_row_get(l, a, r, lake_key_tag(a, r->partition, name), "tag not found", &value,
+                            err);
     if (code == 0)
         code = lake_tag_read(out, value.bytes, err);
     if (code == 0)
@@ -119,7 +118,7 @@ int lake_tag_list(struct lake *l, struct arena *a, const struct lake_repo *r,
                   const struct lake_page *p, struct lake_tag **out, size_t *count, bool *more,
                   struct err *err)
 {
-    struct lake_rows rows = {r->partition, "tags", sizeof(**out), tag_row, NULL};
+    struct lake_rows rows = {r, r->partition, "tags", sizeof(**out), tag_row, NULL};
     void *items = NULL;
     int code = lake_rows_page(l, a, &rows, p, &items, count, more, err);
 

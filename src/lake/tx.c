@@ -201,6 +201,41 @@ int lake_put_ref(struct lake *l, struct arena *a, const struct lake_repo *r, str
     return code;
 }
 
+/* Makes one change of a row, together with the check of the repository's record. If only the record
+ * has changed, and the repository still exists, the write is made again. */
+static int row_change(struct lake *l, struct arena *a, const struct lake_repo *r,
+                      const struct kv_change *change, struct err *err)
+{
+    enum { REPO_CHECK };
+    struct lake_repo now = *r;
+    struct lake_tx tx;
+    size_t failed = 0;
+    int code = 0;
+
+    while (code == 0) {
+        lake_tx_init(&tx, a);
+        lake_tx_check_repo(&tx, &now);
+        tx_change(&tx, *change);
+        code = lake_tx_write(l, &tx, &failed, err);
+        if (code != ERR_PRECONDITION || failed != REPO_CHECK)
+            return code;
+        code = lake_repo_again(l, a, r, &now, err);
+    }
+    return code;
+}
+
+int lake_put_same(struct lake *l, struct arena *a, const struct lake_repo *r, struct kv_name name,
+                  struct str record, struct str stamp, struct err *err)
+{
+    return row_change(l, a, r, &(struct kv_change){KV_PUT, name, record, KV_SAME, stamp}, err);
+}
+
+int lake_row_remove(struct lake *l, struct arena *a, const struct lake_repo *r, struct kv_name name,
+                    struct err *err)
+{
+    return row_change(l, a, r, &(struct kv_change){KV_REMOVE, name}, err);
+}
+
 int lake_put_new(struct lake *l, struct arena *a, const struct lake_repo *r, struct kv_name name,
                  struct str record, struct err *err)
 {

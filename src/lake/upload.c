@@ -225,7 +225,7 @@ int lake_upload_abort(struct bucket *b, const struct upload_info *upload, struct
     if (code == 0)
         code = upload_abort_data(&w, err);
     if (code == 0)
-        code = kv_remove(w.b->lake->kv, w.record.name, err);
+        code = lake_row_remove(w.b->lake, &a, &w.b->repo, w.record.name, err);
     arena_release(&a);
     return code;
 }

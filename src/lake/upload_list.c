@@ -153,7 +153,7 @@ int lake_upload_list(struct bucket *bucket, struct arena *a, const struct list_o
         code = arena_error(a) < 0 ? err_code(err, ERR_NO_MEMORY) : uploads_walk_fill(&w, err);
     }
     kv_scan_free(w.scan);
-    return code;
+    return code < 0 ? code : lake_bucket_check_there(b, a, err);
 }
 
 /* --- sweeping --- */

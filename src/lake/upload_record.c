@@ -60,11 +60,8 @@ int lake_upload_read(struct lake_upload *out, struct lake_bucket *b, struct aren
 {
     struct kv_name name = lake_upload_name(b, a, upload->key, upload->id);
     struct kv_value value;
-    int code =
-        name.key.len > KV_KEY_MAX ? ERR_NOT_FOUND : kv_get(b->lake->kv, NULL, a, name, &value, err);
+    int code = lake_row_get(b->lake, a, &b->repo, name, "there is no such upload", &value, err);
 
-    if (code == ERR_NOT_FOUND)
-        return err_set(err, code, "there is no such upload");
     if (code == 0)
         code = lake_upload_decode(out, value.bytes, err);
     if (code == 0) {
@@ -87,7 +84,7 @@ int lake_upload_write(struct lake_upload *u, struct lake_bucket *b, struct arena
         return err_code(err, ERR_NO_MEMORY);
     if (is_new)
         return lake_put_new(b->lake, a, &b->repo, u->name, value, err);
-    return kv_set_if(b->lake->kv, u->name, value, &u->stamp, err);
+    return lake_put_same(b->lake, a, &b->repo, u->name, value, u->stamp, err);
 }
 
 int lake_upload_info(const struct lake_upload *u, struct arena *a, struct str key, struct str id,
