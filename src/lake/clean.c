@@ -182,10 +182,11 @@ static struct loop_sleep cleaner_step(void *ctx)
         log_warn(l->o.log, "lake.cleaner.failed", log_z("error", err.text));
         return loop_retry_ms(CLEAN_RETRY_MS);
     }
-    uint64_t again_ms = l->o.drop_again_ms < CLEAN_EVERY_MS ? l->o.drop_again_ms : CLEAN_EVERY_MS;
+    uint64_t every_ms = l->o.clean_every_ms ? l->o.clean_every_ms : CLEAN_EVERY_MS;
+    uint64_t again_ms = l->o.drop_again_ms < every_ms ? l->o.drop_again_ms : every_ms;
     if (p.dropped) /* a wake of the cleaner does not end this pause */
         return loop_retry_ms(p.waits && again_ms < CLEAN_PAUSE_MS ? again_ms : CLEAN_PAUSE_MS);
-    return loop_sleep_ms(p.waits ? again_ms : CLEAN_EVERY_MS);
+    return loop_sleep_ms(p.waits ? again_ms : every_ms);
 }
 
 int lake_cleaner_start(struct lake *l, struct err *err)

@@ -10,7 +10,7 @@ struct head {
 
 struct head_iter {
     struct lake_iter iter;
-    struct arena records; /* limited to LAKE_HEADS_BYTES, with the items */
+    struct arena records; /* limited to lake.heads_bytes, with the items */
     VEC(struct head) heads;
     size_t at;
     struct lake_branch branch;
@@ -66,10 +66,11 @@ static int head_add(struct head_iter *it, struct str value, struct err *err)
     struct lake_branch b;
     int code = 0;
 
-    if (!record.p ||
-        it->records.used + (it->heads.len + 1) * sizeof(struct head) > LAKE_HEADS_BYTES)
-        return err_set(err, ERR_NO_MEMORY, "the branches need more than %d MiB to be sorted",
-                       LAKE_HEADS_BYTES >> 20);
+    size_t max = it->iter.lake->heads_bytes;
+
+    if (!record.p || it->records.used + (it->heads.len + 1) * sizeof(struct head) > max)
+        return err_set(err, ERR_NO_MEMORY, "the branches need more than %zu bytes to be sorted",
+                       max);
     code = lake_branch_read(&b, &it->iter.arena, record, err);
     if (code == 0)
         vec_push(&it->heads, ((struct head){b.commit_id, b.id, record}));
@@ -109,7 +110,7 @@ int lake_iter_heads(struct lake_iter **out, struct lake *l, const struct lake_re
 
     it->iter.ops = &head_iter_ops;
     it->iter.lake = l;
-    arena_init(&it->records, LAKE_HEADS_BYTES);
+    arena_init(&it->records, l->heads_bytes);
     int code = head_read_all(it, r, err);
     if (code == 0 && it->heads.len)
         qsort(it->heads.items, it->heads.len, sizeof(struct head), head_compare);

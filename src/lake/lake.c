@@ -1,6 +1,7 @@
 /* Opens the lake, and reads the records that every operation begins with. */
 #include "lake/change.h"
 #include "lake/claim.h"
+#include "lake/iter.h"
 #include "lake/log_pauses.h"
 #include "lake/right.h"
 
@@ -22,6 +23,7 @@ int lake_open(struct lake **out, const struct lake_options *o, struct err *err)
     l->claim_fresh_ms = LAKE_CLAIM_FRESH_MS;
     l->claim_ask_ms = LAKE_CLAIM_ASK_MS;
     l->node_wait_ms = LAKE_NODE_WAIT_MS;
+    l->heads_bytes = LAKE_HEADS_BYTES;
     l->compactions = compactions_new();
     int code = tree_cache_open(&l->cache, &o->cache, err);
     if (code == 0)

@@ -75,7 +75,10 @@ struct lake_options {
     void *place_ctx;
     struct tree_cache_options cache;
     uint64_t drop_again_ms; /* lake.drop.again: tokens are dropped a second time after this time */
-    unsigned writers;       /* node files that a commit writes at the same time; 0: 16 */
+    /* Time after which the cleaner looks at the list of tokens to drop, even if nothing has woken
+     * it; 0: a minute. */
+    uint64_t clean_every_ms;
+    unsigned writers;               /* node files that a commit writes at the same time; 0: 16 */
     const struct lake_hooks *hooks; /* borrowed; NULL: none */
     /* How many changes of branches may wait for changes whose hooks have not answered yet; 0: any
      * number. */

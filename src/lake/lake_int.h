@@ -44,6 +44,7 @@ struct lake {
     /* how old the last reading of a claim may be when a file is removed (N5). Tests set it */
     uint64_t claim_ask_ms;
     uint64_t node_wait_ms; /* how long a commit waits for a node to be removed. Tests set it */
+    size_t heads_bytes;    /* memory of an iterator over heads; LAKE_HEADS_BYTES. Tests set it */
     struct compactions *compactions; /* compact.c: branches that the cleaner's thread compacts */
     void (*repo_changed)(void *ctx, struct str id); /* set by lake_watch_repos() */
     void *repo_changed_ctx;

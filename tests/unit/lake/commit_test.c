@@ -5,6 +5,9 @@
 #include "lake/change.h"
 #include "lake/clean.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 static void seal(struct hand *h)
 {
     struct lake_branch b;
@@ -384,6 +387,48 @@ LAKE_LAB_TEST(lake_clean, a_damaged_row_does_not_stop_the_cleaner)
     CHECK_INT(hand_count_rows(&h, STR("0-damaged")), 1); /* perhaps a draft in use */
     CHECK_OK(kv_get(h.lake->kv, NULL, &h.arena, damaged, &row, &err));
     CHECK_OK(kv_remove(h.lake->kv, damaged, &err));
+    hand_release(&h);
+}
+
+static size_t lines_of(int fd)
+{
+    char text[8 << 10];
+    ssize_t len = pread(fd, text, sizeof(text), 0);
+    size_t lines = 0;
+
+    for (ssize_t i = 0; i < len; i++)
+        lines += text[i] == '\n';
+    return lines;
+}
+
+/* Every pass logs the damaged row, so the test sees the passes. Nothing wakes the cleaner, and a
+ * pass that drops no token is not followed by another one soon. */
+LAKE_LAB_TEST(lake_clean, the_cleaner_looks_at_its_list_by_timer)
+{
+    enum { EVERY_MS = 20, PASSES = 4 };
+    struct hand h = hand_of(lab);
+    struct kv_name damaged = {LAKE_CLEANUP, STR("0-damaged")};
+    struct str token = STR("1-token");
+    struct err err = {0};
+    int fd = memfd_create("log", MFD_CLOEXEC);
+    struct log log = {.sink = log_sink_new(fd, LOG_ERROR, LOG_TEXT)};
+
+    CHECK(fd >= 0);
+    loop_stop(&h.lake->cleaner); /* its thread reads the options */
+    h.lake->o.clean_every_ms = EVERY_MS;
+    h.lake->o.log = &log;
+    CHECK_OK(kv_set(h.lake->kv, damaged, STR("\xff\xff"), &err));
+    CHECK_OK(lake_cleaner_start(h.lake, &err));
+    CHECK_SOON(lines_of(fd) >= PASSES);
+    CHECK_OK(kv_set(h.lake->kv, (struct kv_name){token, STR("key/a")}, STR("x"), &err));
+    CHECK_OK(kv_set(h.lake->kv, (struct kv_name){LAKE_CLEANUP, token},
+                    cleanup_row_new(&h.arena, CLEANUP_DROP), &err));
+    CHECK_SOON(hand_count_rows(&h, token) == 0);
+    loop_stop(&h.lake->cleaner);
+    h.lake->o.log = NULL;
+    CHECK_OK(kv_remove(h.lake->kv, damaged, &err));
+    log_sink_free(log.sink);
+    close(fd);
     hand_release(&h);
 }
 

@@ -395,6 +395,31 @@ LAKE_LAB_TEST(lake_iter, leaves_of_a_grid_are_the_ends_of_its_rows)
     lake_iter_free(it);
 }
 
+/* --- bounds --- */
+
+LAKE_LAB_TEST(lake_iter, heads_that_need_too_much_memory_are_refused)
+{
+    enum { FEW_BRANCHES = 4, MANY_BRANCHES = 40, HEADS_BYTES = 4 << 10 };
+    struct lake_iter *it = NULL;
+    struct err err = {0};
+
+    lab->lake->heads_bytes = HEADS_BYTES;
+    for (int i = 0; i < MANY_BRANCHES; i++) {
+        if (i == FEW_BRANCHES) {
+            CHECK_OK(lake_iter_heads(&it, lab->lake, &lab->repo, &err));
+            lake_iter_free(it);
+        }
+        make_branch_at(lab, arena_fmt(&lab->arena, "b%d", i).p, STR("main"), false);
+    }
+    it = NULL;
+    CHECK_ERR(lake_iter_heads(&it, lab->lake, &lab->repo, &err), ERR_NO_MEMORY);
+    CHECK(str_find(str_z(err.text), STR("4096 bytes")) >= 0);
+    CHECK(!it);
+    lab->lake->heads_bytes = LAKE_HEADS_BYTES;
+    CHECK_OK(lake_iter_heads(&it, lab->lake, &lab->repo, &err));
+    lake_iter_free(it);
+}
+
 /* --- many commits --- */
 
 /* A set of first parents would take 32 bytes for each commit, so more than HELD_MAX for FEW. */
