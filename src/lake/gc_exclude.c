@@ -16,8 +16,7 @@ static int exclude_body(struct gc_run *g, struct lake_tx *tx, struct kv_name nam
 
 /* --- nodes --- */
 
-/* A walk through the tree of a commit that is kept. The nodes are looked up on the list in
- * batches. */
+/* A walk through trees whose nodes are kept. The nodes are looked up on the list in batches. */
 struct exclusion {
     struct gc_run *run;
     struct tree_store store;
@@ -46,41 +45,55 @@ static int exclusion_write(struct exclusion *x, struct err *err)
     return code;
 }
 
-static bool exclusion_has(void *ctx, const struct node_visit *v)
+static int exclusion_visit(void *ctx, struct str id, unsigned level, struct err *err)
 {
     struct exclusion *x = ctx;
+    struct str key = arena_fmt(&x->arena, LAKE_NODES "/" STR_FMT, STR_ARG(id));
 
-    return gc_ids_has(&x->run->nodes, v->id);
-}
-
-static int exclusion_visit(void *ctx, const struct node_visit *v, struct err *err)
-{
-    struct exclusion *x = ctx;
-    struct str key = arena_fmt(&x->arena, LAKE_NODES "/" STR_FMT, STR_ARG(v->id));
-
-    gc_ids_add(&x->run->nodes, v->id);
+    (void)level;
     x->names[x->count++] = gc_key_dead(&x->arena, x->run, key);
     return x->count < GC_SLICE ? 0 : exclusion_write(x, err);
+}
+
+/* Begins a walk whose nodes leave the list. */
+static int exclusion_open(struct exclusion *x, struct gc_run *g, struct gc_walk **walk,
+                          struct err *err)
+{
+    *x = (struct exclusion){.run = g};
+    int code = lake_tree_store(g->lake, g->repo, &x->store, err);
+    if (code < 0)
+        return code;
+    code = gc_walk_open(walk, g, &x->store, exclusion_visit, x, err);
+    if (code < 0)
+        lake_tree_store_release(g->lake, &x->store);
+    return code;
+}
+
+/* Ends the walk, unless an error has ended it already (`code`). */
+static int exclusion_end(struct exclusion *x, struct gc_walk *walk, int code, struct err *err)
+{
+    if (code == 0)
+        code = gc_walk_end(walk, err);
+    if (code == 0)
+        code = exclusion_write(x, err);
+    gc_walk_close(walk);
+    lake_tree_store_release(x->run->lake, &x->store);
+    arena_release(&x->arena);
+    return code;
 }
 
 static int exclude_tree(void *ctx, struct str root, struct err *err)
 {
     struct gc_run *g = ctx;
-    struct exclusion x = {.run = g};
-    int code = lake_tree_store(g->lake, g->repo, &x.store, err);
+    struct gc_walk *walk = NULL;
+    struct exclusion x;
+    int code = exclusion_open(&x, g, &walk, err);
 
-    if (code < 0)
-        return code;
-    code = tree_walk(&x.store, root, exclusion_has, exclusion_visit, &x, err);
-    if (code == 0)
-        code = exclusion_write(&x, err);
-    lake_tree_store_release(g->lake, &x.store);
-    arena_release(&x.arena);
-    return code;
+    return code < 0 ? code : exclusion_end(&x, walk, gc_walk_add(walk, root, err), err);
 }
 
-/* Removes the nodes of a kept commit from the list. The commit was made, or got a new reference,
- * while the run was marking. */
+/* Adds the tree of a kept commit to the walk. The commit was made, or got a new reference, while
+ * the run was marking. */
 static int exclude_commit(struct gc_run *g, struct lake_tx *tx, struct kv_name name,
                           struct str value, struct err *err)
 {
@@ -89,7 +102,19 @@ static int exclude_commit(struct gc_run *g, struct lake_tx *tx, struct kv_name n
     if (!str_eq(value, GC_KEPT))
         return 0;
     int code = lake_commit_tree(g->lake, tx->arena, g->repo, id, &root, err);
-    return code == 0 && root.len ? exclude_tree(g, root, err) : code;
+    return code < 0 ? code : gc_walk_add(g->kept, root, err);
+}
+
+static int exclude_commits(struct gc_run *g, struct err *err)
+{
+    struct exclusion x;
+    int code = exclusion_open(&x, g, &g->kept, err);
+
+    if (code == 0)
+        code = exclusion_end(&x, g->kept, gc_each_row(g, STR(GC_COMMITS "/"), exclude_commit, err),
+                             err);
+    g->kept = NULL;
+    return code;
 }
 
 /* The trees of the last dump are also taken off the list, because the dump may have been made while
@@ -99,6 +124,6 @@ int gc_exclude(struct gc_run *g, struct err *err)
     int code = gc_each_row(g, STR(GC_KEPT_ROW "/"), exclude_body, err);
 
     if (code == 0)
-        code = gc_each_row(g, STR(GC_COMMITS "/"), exclude_commit, err);
+        code = exclude_commits(g, err);
     return code < 0 ? code : gc_dump_trees(g, exclude_tree, g, err);
 }

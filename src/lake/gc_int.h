@@ -47,25 +47,16 @@ void gc_state_change(struct lake_tx *tx, const struct lake_repo *r, struct gc_st
 #define GC_KEPT     STR("kept")
 #define GC_EXPIRED  STR("expired")
 
-/* --- a set of ids (gc_ids.c) --- */
-
-/* A set of ids of commits or nodes, 32 bytes each. */
-struct gc_ids {
-    unsigned char (*slots)[LAKE_IDENTITY_LEN];
-    bool *used;
-    size_t mask, count;
-};
-void gc_ids_release(struct gc_ids *s);
-/* Adds an id of 64 hex digits. Returns false if the set already has it, or if the text is not an
- * id. */
-bool gc_ids_add(struct gc_ids *s, struct str id);
-bool gc_ids_has(const struct gc_ids *s, struct str id);
-
 /* --- sorting on disk (gc_sort.c) --- */
 
 /* Sorts strings that do not fit into memory: writes sorted parts to files without names, and merges
  * them. A string has at most GC_STRING_MAX bytes. */
-enum { GC_STRING_MAX = 8192, GC_SORT_BYTES = 32 << 20, GC_SORT_RUNS = 64 };
+enum {
+    GC_STRING_MAX = 8192,
+    GC_SORT_BYTES = 32 << 20, /* memory of a list of files */
+    GC_IDS_BYTES = 4 << 20,   /* memory of a list of commits or nodes */
+    GC_SORT_RUNS = 64,
+};
 struct gc_sorter;
 int gc_sorter_open(struct gc_sorter **out, const char *folder, size_t memory_bytes,
                    struct err *err) MUST_CHECK;
@@ -74,6 +65,9 @@ int gc_sorter_add(struct gc_sorter *s, struct str text, struct err *err) MUST_CH
  * ERR_END: there are no more. The string is borrowed until the next call. */
 int gc_sorter_sort(struct gc_sorter *s, struct err *err) MUST_CHECK;
 int gc_sorter_next(struct gc_sorter *s, struct str *out, struct err *err) MUST_CHECK;
+/* Sets *out to whether the sorter has the string. Callers ask in the order of the strings: each
+ * call skips the smaller ones. */
+int gc_sorter_has(struct gc_sorter *s, struct str text, bool *out, struct err *err) MUST_CHECK;
 /* Begins again with the smallest string. */
 int gc_sorter_rewind(struct gc_sorter *s, struct err *err) MUST_CHECK;
 void gc_sorter_close(struct gc_sorter *s); /* NULL is fine */
@@ -92,11 +86,16 @@ struct gc_run {
     /* set by gc_abandon(): the request of an earlier removal may still reach the storage */
     bool waits;
     /* These members are used only while the run is marking: */
-    struct gc_ids safe;     /* commits that a branch or a tag names */
-    struct gc_ids expired;  /* commits that are expired */
-    struct gc_ids nodes;    /* nodes of the trees of all commits */
-    struct gc_sorter *live; /* keys of the bodies that a token or a commit names */
+    struct gc_sorter *safe;    /* ids of the commits that a branch or a tag names */
+    struct gc_sorter *expired; /* ids of the commits that are expired */
+    /* keys of the bodies that a token or a commit names, and of the nodes of all commits */
+    struct gc_sorter *live;
+    struct gc_walk *kept; /* only while files leave the list: the trees of kept commits */
 };
+/* Opens a sorter in the lake's folder. `bytes` is its memory, unless a test has set another size
+ * (lake_options.gc_bytes). */
+int gc_run_sorter(const struct gc_run *g, struct gc_sorter **out, size_t bytes,
+                  struct err *err) MUST_CHECK;
 int gc_run_check(const struct gc_run *g, struct err *err) MUST_CHECK; /* ERR_CANCELED: stop now */
 /* Returns 0 if the next file may be removed, because this lake alone claims the namespace.
  * ERR_IN_USE: another lake claims it too, or the claim is absent; the run ends (gc_abandon()).
@@ -141,6 +140,43 @@ typedef int gc_row_fn(struct gc_run *g, struct lake_tx *tx, struct kv_name name,
 /* Calls fn() for every row whose key begins with `prefix`, and writes the changes slice by slice.
  */
 int gc_each_row(struct gc_run *g, struct str prefix, gc_row_fn *fn, struct err *err) MUST_CHECK;
+
+/* --- which commits have expired (gc_judge.c) --- */
+
+/* The reason why a walk over first parents begins at a commit. */
+enum gc_start {
+    GC_START_HEAD = 'h', /* a branch names the commit */
+    GC_START_LEAF = 'l', /* the commit is not the first parent of another one */
+};
+struct gc_judge;
+int gc_judge_open(struct gc_judge **out, const struct gc_run *g, struct err *err) MUST_CHECK;
+/* Says that a walk begins at the commit, with the days of a rule. */
+int gc_judge_start(struct gc_judge *j, struct str id, enum gc_start why, uint32_t days,
+                   struct err *err) MUST_CHECK;
+/* Adds a commit. Every commit that a walk can reach must be added, once, and in any order. */
+int gc_judge_add(struct gc_judge *j, const struct lake_commit *c, struct err *err) MUST_CHECK;
+/* Carries out the walks. *expired, which the judge keeps, gets the ids of the commits that were
+ * reached and that no walk keeps. ERR_CORRUPT: a commit is missing, or its generation is not below
+ * that of its child. */
+int gc_judge_run(struct gc_judge *j, struct gc_sorter **expired, struct err *err) MUST_CHECK;
+void gc_judge_close(struct gc_judge *j); /* NULL is fine */
+
+/* --- walks over many trees (gc_walk.c) --- */
+
+/* Called for each node. A leaf has the level 0. */
+typedef int gc_node_fn(void *ctx, struct str id, unsigned level, struct err *err);
+struct gc_walk;
+/* `store`, fn and ctx are borrowed until the close. */
+int gc_walk_open(struct gc_walk **out, const struct gc_run *g, struct tree_store *store,
+                 gc_node_fn *fn, void *ctx, struct err *err) MUST_CHECK;
+/* Adds a tree, and visits its root. "" is the empty tree. A root that is added twice is visited
+ * twice. */
+int gc_walk_add(struct gc_walk *w, struct str root, struct err *err) MUST_CHECK;
+/* Visits the nodes below the roots, each once. */
+int gc_walk_end(struct gc_walk *w, struct err *err) MUST_CHECK;
+void gc_walk_close(struct gc_walk *w); /* NULL is fine */
+
+/* --- the parts of a run --- */
 
 /* Finds the commits that have expired, and marks them (gc_retain.c). */
 int gc_retain(struct gc_run *g, struct err *err) MUST_CHECK;

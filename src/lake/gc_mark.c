@@ -47,17 +47,21 @@ static int mark_list(struct gc_run *g, struct str folder, int64_t cutoff_ms,
     return code;
 }
 
-/* Adds a file to the candidates, which are the bodies that are old enough to be removed. A
+/* Whether the key is that of a node. */
+static bool mark_is_node(struct str key)
+{
+    struct str folder = STR(LAKE_NODES "/");
+
+    return str_starts(key, folder) && lake_is_commit_id(str_skip(key, folder.len));
+}
+
+/* Adds a file to the candidates, which are the files that are old enough to be removed. A
  * candidate is one string: the key, a NUL, and the size and time. NUL is the smallest byte, so
  * candidates sort by their keys. */
-static int mark_candidate(struct gc_run *g, void *ctx, const struct lake_file *f, struct err *err)
+static int mark_candidate(struct gc_sorter *candidates, const struct lake_file *f, struct err *err)
 {
-    struct gc_sorter *candidates = ctx;
     struct buf text = {0};
 
-    if (memchr(f->key.p, 0, f->key.len)) /* the lake puts no body under a key with a NUL */
-        return 0;
-    g->report.bodies_listed++;
     buf_append_str(&text, f->key);
     buf_append_char(&text, 0);
     buf_append_u64(&text, f->size);
@@ -66,6 +70,22 @@ static int mark_candidate(struct gc_run *g, void *ctx, const struct lake_file *f
     int code = gc_sorter_add(candidates, buf_str(&text), err);
     buf_release(&text);
     return code;
+}
+
+static int mark_body(struct gc_run *g, void *ctx, const struct lake_file *f, struct err *err)
+{
+    if (memchr(f->key.p, 0, f->key.len)) /* the lake puts no body under a key with a NUL */
+        return 0;
+    g->report.bodies_listed++;
+    return mark_candidate(ctx, f, err);
+}
+
+static int mark_node(struct gc_run *g, void *ctx, const struct lake_file *f, struct err *err)
+{
+    if (!mark_is_node(f->key))
+        return 0;
+    g->report.nodes_listed++;
+    return mark_candidate(ctx, f, err);
 }
 
 static int mark_candidate_read(struct str text, struct str *key, struct gc_dead *out)
@@ -201,54 +221,84 @@ static int mark_leaf(struct mark_walk *w, struct str text, struct err *err)
     return code;
 }
 
-static bool mark_is_seen(void *ctx, const struct node_visit *v)
-{
-    struct mark_walk *w = ctx;
-
-    return gc_ids_has(&w->run->nodes, v->id);
-}
-
 /* Records the bodies that a leaf names as live, and then the node itself. An error ends the run, so
  * nothing relies on a node whose bodies were not all recorded. */
-static int mark_visit(void *ctx, const struct node_visit *v, struct err *err)
+static int mark_visit(void *ctx, struct str id, unsigned level, struct err *err)
 {
     struct mark_walk *w = ctx;
+    struct buf key = {0};
     int code = gc_run_check(w->run, err);
 
-    if (code == 0 && v->level == 0 && w->reads_leaves)
-        code = mark_leaf(w, v->id, err);
+    if (code == 0 && level == 0 && w->reads_leaves)
+        code = mark_leaf(w, id, err);
+    buf_appendf(&key, LAKE_NODES "/" STR_FMT, STR_ARG(id));
     if (code == 0)
-        gc_ids_add(&w->run->nodes, v->id);
+        code = gc_sorter_add(w->run->live, buf_str(&key), err);
+    buf_release(&key);
     return code;
 }
 
-static bool mark_is_live(const struct gc_run *g, struct str commit_id)
+/* Sets *out to whether the commit's bodies are live. Callers ask in the order of ids. */
+static int mark_is_live(struct gc_run *g, struct str id, bool *out, struct err *err)
 {
-    return gc_ids_has(&g->safe, commit_id) || !gc_ids_has(&g->expired, commit_id);
+    bool is_safe = false, is_expired = false;
+    int code = gc_sorter_has(g->safe, id, &is_safe, err);
+
+    if (code == 0)
+        code = gc_sorter_has(g->expired, id, &is_expired, err);
+    *out = is_safe || !is_expired;
+    return code;
 }
 
-/* Walks the trees of the live commits (`live`), or else the trees of all other commits. */
+/* Adds the trees of the live commits (`live`) to the walk, or else those of all other commits. */
+static int mark_add_commits(struct gc_run *g, struct gc_walk *walk, bool live, struct err *err)
+{
+    struct lake_iter *it = NULL;
+    struct lake_item item;
+    bool is_live = false;
+    int code = lake_iter_commits(&it, g->lake, g->repo, false, err);
+
+    while (code == 0 && (code = lake_iter_next(it, &item, err)) == 0) {
+        code = mark_is_live(g, item.id, &is_live, err);
+        if (code == 0 && is_live == live)
+            code = gc_walk_add(walk, item.commit->tree, err);
+    }
+    lake_iter_free(it);
+    return code == ERR_END ? 0 : code;
+}
+
 static int mark_commits(struct mark_walk *w, bool live, struct err *err)
 {
     struct gc_run *g = w->run;
-    struct lake_iter *it = NULL;
-    struct lake_item item;
-    int code = lake_iter_commits(&it, g->lake, g->repo, false, err);
+    struct gc_walk *walk = NULL;
+    int code = gc_walk_open(&walk, g, &w->store, mark_visit, w, err);
 
     w->reads_leaves = live;
-    while (code == 0 && (code = lake_iter_next(it, &item, err)) == 0)
-        if (mark_is_live(g, item.commit->id) == live)
-            code = tree_walk(&w->store, item.commit->tree, mark_is_seen, mark_visit, w, err);
-    lake_iter_free(it);
-    return code == ERR_END ? 0 : code;
+    if (code == 0)
+        code = gc_sorter_rewind(g->safe, err);
+    if (code == 0)
+        code = gc_sorter_rewind(g->expired, err);
+    if (code == 0)
+        code = mark_add_commits(g, walk, live, err);
+    if (code == 0)
+        code = gc_walk_end(walk, err);
+    gc_walk_close(walk);
+    return code;
 }
 
 static int mark_dump_tree(void *ctx, struct str root, struct err *err)
 {
     struct mark_walk *w = ctx;
+    struct gc_walk *walk = NULL;
+    int code = gc_walk_open(&walk, w->run, &w->store, mark_visit, w, err);
 
     w->reads_leaves = false;
-    return tree_walk(&w->store, root, mark_is_seen, mark_visit, w, err);
+    if (code == 0)
+        code = gc_walk_add(walk, root, err);
+    if (code == 0)
+        code = gc_walk_end(walk, err);
+    gc_walk_close(walk);
+    return code;
 }
 
 /* Walks all trees. Trees of expired commits come after the live ones: their bodies may be removed,
@@ -305,66 +355,47 @@ static int mark_batch_add(struct mark_batch *b, struct str key, const struct gc_
     return b->tx.count < MARK_BATCH ? 0 : mark_batch_write(b, err);
 }
 
-static int mark_dead_body(struct mark_batch *b, struct str candidate, struct err *err)
+static int mark_dead(struct mark_batch *b, struct str candidate, struct err *err)
 {
+    struct lake_gc_report *r = &b->run->report;
     struct gc_dead d = {0};
     struct str key;
     int code = mark_candidate_read(candidate, &key, &d);
 
     if (code < 0)
         return err_code(err, ERR_CORRUPT);
-    b->run->report.bodies_dead++;
-    b->run->report.bodies_dead_bytes += d.size;
+    bool is_node = mark_is_node(key);
+    ++*(is_node ? &r->nodes_dead : &r->bodies_dead);
+    *(is_node ? &r->nodes_dead_bytes : &r->bodies_dead_bytes) += d.size;
     return mark_batch_add(b, key, &d, err);
 }
 
-/* Walks the sorted candidates and the sorted keys of live bodies side by side: a candidate that is
- * not live is dead. */
-static int mark_bodies(struct mark_batch *b, struct gc_sorter *candidates, struct err *err)
+/* Compares the sorted candidates with the sorted keys of live files: a candidate that is not live
+ * is dead. */
+static int mark_compare(struct mark_batch *b, struct gc_sorter *candidates, struct err *err)
 {
-    struct gc_sorter *live = b->run->live;
-    struct str candidate, key = {0}, alive = STR_EMPTY;
-    int more = gc_sorter_next(live, &alive, err), code = more == ERR_END ? 0 : more;
+    struct str candidate, key = {0};
+    bool is_live = false;
+    int code = 0;
 
     while (code == 0 && (code = gc_sorter_next(candidates, &candidate, err)) == 0) {
         str_cut(candidate, 0, &key, &(struct str){0});
-        while (more == 0 && str_cmp(alive, key) < 0)
-            more = gc_sorter_next(live, &alive, err);
-        if (more < 0 && more != ERR_END)
-            return more;
-        if (more == ERR_END || !str_eq(alive, key))
-            code = mark_dead_body(b, candidate, err);
+        code = gc_sorter_has(b->run->live, key, &is_live, err);
+        if (code == 0 && !is_live)
+            code = mark_dead(b, candidate, err);
     }
     return code == ERR_END ? 0 : code;
 }
 
-static int mark_node(struct gc_run *g, void *ctx, const struct lake_file *f, struct err *err)
+/* Lists the nodes that are old enough. A commit may put a dead node again at any time, because
+ * nodes are named by their content; G17 says how the node is then kept. */
+static int mark_list_nodes(struct gc_run *g, struct gc_sorter *candidates, struct err *err)
 {
-    struct str id = str_skip(f->key, sizeof(LAKE_NODES "/") - 1);
-    struct gc_ids one = {0};
-    struct gc_dead d = {f->size, f->modified_ms};
-    bool is_node = gc_ids_add(&one, id);
-
-    gc_ids_release(&one);
-    if (!is_node)
-        return 0;
-    g->report.nodes_listed++;
-    if (gc_ids_has(&g->nodes, id))
-        return 0;
-    g->report.nodes_dead++;
-    g->report.nodes_dead_bytes += d.size;
-    return mark_batch_add(ctx, f->key, &d, err);
-}
-
-/* Lists the nodes that are dead. A commit may put a dead node again at any time, because nodes are
- * named by their content; G17 says how the node is then kept. */
-static int mark_nodes(struct mark_batch *b, struct err *err)
-{
-    struct gc_run *g = b->run;
     int64_t latest = clock_wall_ms() - 2 * MS_PER_S; /* conditions compare whole seconds */
 
     return mark_list(g, STR(LAKE_NODES "/"),
-                     g->state.cutoff_ms < latest ? g->state.cutoff_ms : latest, mark_node, b, err);
+                     g->state.cutoff_ms < latest ? g->state.cutoff_ms : latest, mark_node,
+                     candidates, err);
 }
 
 static int mark_put_list(struct gc_run *g, struct gc_sorter *candidates, struct err *err)
@@ -376,9 +407,7 @@ static int mark_put_list(struct gc_run *g, struct gc_sorter *candidates, struct 
     if (code == 0)
         code = gc_sorter_sort(g->live, err);
     if (code == 0)
-        code = mark_bodies(&b, candidates, err);
-    if (code == 0)
-        code = mark_nodes(&b, err);
+        code = mark_compare(&b, candidates, err);
     if (code == 0)
         code = mark_batch_write(&b, err);
     arena_release(&b.arena);
@@ -388,15 +417,14 @@ static int mark_put_list(struct gc_run *g, struct gc_sorter *candidates, struct 
 int gc_mark(struct gc_run *g, struct err *err)
 {
     struct gc_sorter *candidates = NULL;
-    int code = gc_sorter_open(&candidates, g->lake->o.folder, GC_SORT_BYTES, err);
+    int code = gc_run_sorter(g, &candidates, GC_SORT_BYTES, err);
 
     if (code == 0)
-        code = gc_sorter_open(&g->live, g->lake->o.folder, GC_SORT_BYTES, err);
+        code = gc_run_sorter(g, &g->live, GC_SORT_BYTES, err);
     if (code == 0)
         code = gc_retain(g, err);
     if (code == 0)
-        code =
-            mark_list(g, STR(LAKE_BODIES "/"), g->state.cutoff_ms, mark_candidate, candidates, err);
+        code = mark_list(g, STR(LAKE_BODIES "/"), g->state.cutoff_ms, mark_body, candidates, err);
     if (code == 0)
         code = mark_branches(g, err);
     /* The uploads are read after the tokens: the record of an upload is still there when its entry
@@ -405,6 +433,8 @@ int gc_mark(struct gc_run *g, struct err *err)
         code = gc_mark_uploads(g, err);
     if (code == 0)
         code = mark_trees(g, err);
+    if (code == 0)
+        code = mark_list_nodes(g, candidates, err);
     if (code == 0)
         code = mark_put_list(g, candidates, err);
     gc_sorter_close(candidates);

@@ -5,31 +5,17 @@
  * younger than the days of the branch's rule, so that every state of the branch in those days can
  * be read. A commit that no branch leads to, because its branch was deleted or reset, is judged in
  * the same way by the default rule, as if it had a child of its own age. If several walks reach a
- * commit, the walk with the most days decides. */
+ * commit, the walk with the most days decides. gc_judge.c carries out the walks. */
 #include "lake/gc_int.h"
-#include "lake/graph.h"
 #include "lake/iter.h"
 
-#include "base/clock.h"
-
-#include <stdlib.h>
-
-enum { RETAIN_REACHED = 1, RETAIN_KEPT = 2, RETAIN_BATCH = 500 };
-
-/* A commit at which a walk begins. */
-struct retain_start {
-    char id[LAKE_ID_LEN];
-    uint32_t days;
-    bool is_head;
-};
+enum { RETAIN_BATCH = 500 };
 
 struct retain {
     struct gc_run *run;
     struct lake_gc_rules rules;
-    int64_t now_ms;
-    uint64_t day_ms;
-    VEC(struct retain_start) starts;
-    struct graph graph;
+    bool has_rules;
+    struct gc_judge *judge; /* NULL: there are no rules */
 };
 
 /* --- where walks begin --- */
@@ -42,110 +28,83 @@ static uint32_t retain_days(const struct retain *t, struct str branch)
     return t->rules.default_days;
 }
 
-static void retain_begin(struct retain *t, struct str id, uint32_t days, bool is_head)
+static int retain_leaf(struct retain *t, const struct lake_item *item, struct err *err)
 {
-    struct retain_start start = {.days = days, .is_head = is_head};
-
-    if (id.len != LAKE_ID_LEN)
-        return;
-    memcpy(start.id, id.p, LAKE_ID_LEN);
-    vec_push(&t->starts, start);
+    return gc_judge_start(t->judge, item->id, GC_START_LEAF, t->rules.default_days, err);
 }
 
-static void retain_leaf(struct retain *t, const struct lake_item *item)
+static int retain_head(struct retain *t, const struct lake_item *item, struct err *err)
 {
-    retain_begin(t, item->commit->id, t->rules.default_days, false);
+    struct str id = item->branch->commit_id;
+    int code = gc_sorter_add(t->run->safe, id, err);
+
+    return code == 0 && t->judge
+               ? gc_judge_start(t->judge, id, GC_START_HEAD, retain_days(t, item->branch->id), err)
+               : code;
 }
 
-static void retain_head(struct retain *t, const struct lake_item *item)
+static int retain_tag(struct retain *t, const struct lake_item *item, struct err *err)
 {
-    gc_ids_add(&t->run->safe, item->branch->commit_id);
-    retain_begin(t, item->branch->commit_id, retain_days(t, item->branch->id), true);
+    return gc_sorter_add(t->run->safe, item->tag->commit_id, err);
 }
 
-static void retain_tag(struct retain *t, const struct lake_item *item)
+static int retain_commit(struct retain *t, const struct lake_item *item, struct err *err)
 {
-    gc_ids_add(&t->run->safe, item->tag->commit_id);
+    return gc_judge_add(t->judge, item->commit, err);
 }
 
 static int retain_each(struct retain *t, struct lake_iter *it,
-                       void (*fn)(struct retain *t, const struct lake_item *item), struct err *err)
+                       int (*fn)(struct retain *t, const struct lake_item *item, struct err *err),
+                       struct err *err)
 {
     struct lake_item item;
     int code = 0;
 
     while (code == 0 && (code = lake_iter_next(it, &item, err)) == 0) {
-        fn(t, &item);
         code = gc_run_check(t->run, err);
+        if (code == 0)
+            code = fn(t, &item, err);
     }
     lake_iter_free(it);
     return code == ERR_END ? 0 : code;
 }
 
-/* Finds the commits at which walks begin: leaves (commits that are not the first parent of another
- * commit), heads and tags. Heads are read after leaves: in the other order a commit that is
- * published in between would be found as a leaf alone, and be mistaken for a commit without a
- * branch. */
-static int retain_find_starts(struct retain *t, struct err *err)
+static int retain_commits(struct retain *t, bool only_leaves, struct err *err)
 {
     const struct gc_run *g = t->run;
     struct lake_iter *it = NULL;
-    int code = lake_iter_commits(&it, g->lake, g->repo, true, err);
+    int code = lake_iter_commits(&it, g->lake, g->repo, only_leaves, err);
 
-    if (code == 0)
-        code = retain_each(t, it, retain_leaf, err);
-    if (code == 0)
-        code = lake_iter_branches(&it, g->lake, g->repo, true, err);
+    return code < 0 ? code : retain_each(t, it, only_leaves ? retain_leaf : retain_commit, err);
+}
+
+static int retain_refs(struct retain *t, struct err *err)
+{
+    const struct gc_run *g = t->run;
+    struct lake_iter *it = NULL;
+    int code = lake_iter_branches(&it, g->lake, g->repo, true, err);
+
     if (code == 0)
         code = retain_each(t, it, retain_head, err);
     if (code == 0)
         code = lake_iter_tags(&it, g->lake, g->repo, err);
-    return code < 0 ? code : retain_each(t, it, retain_tag, err);
+    if (code == 0)
+        code = retain_each(t, it, retain_tag, err);
+    return code < 0 ? code : gc_sorter_sort(t->run->safe, err);
 }
 
-/* --- walking --- */
-
-/* Sorts the starts by days, the most days first, so that most commits are walked over only once. */
-static int retain_start_order(const void *a, const void *b)
+/* Reads the commits at which walks begin, which are leaves (commits that are not the first parent
+ * of another commit) and heads, and the commits of tags; and then all commits. Heads are read after
+ * leaves: in the other order a commit that is published in between would be found as a leaf alone,
+ * and be mistaken for a commit without a branch. All commits are read last, so that the walks find
+ * every commit to which the heads lead. */
+static int retain_read(struct retain *t, struct err *err)
 {
-    const struct retain_start *l = a, *r = b;
+    int code = t->has_rules ? retain_commits(t, true, err) : 0;
 
-    return (l->days < r->days) - (l->days > r->days);
-}
-
-/* Walks from a start along first parents. The member `children` of a node has another meaning here:
- * it is 0 until a walk has gone on from the node to its parent, and then 1 + the days of the walk
- * with the most days that has done so. */
-static int retain_walk(struct retain *t, const struct retain_start *start, struct err *err)
-{
-    int64_t threshold = t->now_ms - (int64_t)(start->days * t->day_ms);
-    struct graph_node *n;
-    int code = graph_get(&t->graph, str_n(start->id, LAKE_ID_LEN), &n, err);
-    int64_t child_ms = code < 0 ? 0 : start->is_head ? INT64_MAX : n->created_ms;
-
-    while (code == 0) {
-        n->marks |= RETAIN_REACHED | (child_ms > threshold ? RETAIN_KEPT : 0);
-        if (n->children > start->days || n->parent_count == 0)
-            break;
-        n->children = start->days + 1;
-        child_ms = n->created_ms;
-        code = graph_parent(&t->graph, n, 0, &n, err);
-    }
-    return code;
-}
-
-static int retain_walk_all(struct retain *t, struct err *err)
-{
-    int code = 0;
-
-    if (t->starts.len)
-        qsort(t->starts.items, t->starts.len, sizeof(*t->starts.items), retain_start_order);
-    for (size_t i = 0; i < t->starts.len && code == 0; i++) {
-        code = retain_walk(t, &t->starts.items[i], err);
-        if (code == 0)
-            code = gc_run_check(t->run, err);
-    }
-    return code;
+    if (code == 0)
+        code = retain_refs(t, err);
+    return code == 0 && t->has_rules ? retain_commits(t, false, err) : code;
 }
 
 /* --- marking --- */
@@ -193,38 +152,67 @@ static int retain_mark_batch(struct gc_run *g, const struct str *ids, size_t cou
     return code;
 }
 
-static bool retain_is_expired(const struct retain *t, const struct graph_node *n)
+/* Takes the next expired commit that no branch and no tag names. ERR_END: there are no more. */
+static int retain_next(struct retain *t, struct gc_sorter *expired, struct str *id, struct err *err)
 {
-    return (n->marks & (RETAIN_REACHED | RETAIN_KEPT)) == RETAIN_REACHED &&
-           !gc_ids_has(&t->run->safe, graph_id(n));
-}
-
-/* Marks the expired commits. A run that only finds dead files marks nothing, because a mark stays
- * for ever. */
-static int retain_mark(struct retain *t, struct err *err)
-{
-    struct str ids[RETAIN_BATCH], id;
-    size_t cursor = 0, count = 0;
-    void *value;
+    bool is_safe = true;
     int code = 0;
 
-    while (code == 0 && map_next(&t->graph.nodes, &cursor, &id, &value)) {
-        if (!retain_is_expired(t, value))
-            continue;
-        if (t->run->state.mark_only) {
-            t->run->report.commits_expired += gc_ids_add(&t->run->expired, id);
-            continue;
-        }
-        ids[count++] = id;
-        if (count == RETAIN_BATCH) {
-            code = retain_mark_batch(t->run, ids, count, err);
-            count = 0;
-        }
+    while (code == 0 && is_safe) {
+        code = gc_sorter_next(expired, id, err);
+        if (code == 0)
+            code = gc_sorter_has(t->run->safe, *id, &is_safe, err);
     }
-    return code == 0 && count ? retain_mark_batch(t->run, ids, count, err) : code;
+    return code;
 }
 
-/* Reads the commits that have expired, in this run or before. */
+/* Notes the expired commits for this run alone. A run that only finds dead files marks no commit,
+ * because a mark stays for ever. */
+static int retain_note(struct retain *t, struct gc_sorter *expired, struct err *err)
+{
+    struct str id;
+    int code = 0;
+
+    while (code == 0 && (code = retain_next(t, expired, &id, err)) == 0) {
+        t->run->report.commits_expired++;
+        code = gc_sorter_add(t->run->expired, id, err);
+    }
+    return code == ERR_END ? 0 : code;
+}
+
+/* Marks the expired commits. */
+static int retain_mark(struct retain *t, struct gc_sorter *expired, struct err *err)
+{
+    char bytes[RETAIN_BATCH][LAKE_ID_LEN];
+    struct str ids[RETAIN_BATCH], id;
+    int code = 0;
+
+    while (code == 0) {
+        size_t count = 0;
+        while (count < RETAIN_BATCH && (code = retain_next(t, expired, &id, err)) == 0) {
+            memcpy(bytes[count], id.p, LAKE_ID_LEN);
+            ids[count] = str_n(bytes[count], LAKE_ID_LEN);
+            count++;
+        }
+        int marked = count && (code == 0 || code == ERR_END)
+                         ? retain_mark_batch(t->run, ids, count, err)
+                         : 0;
+        code = marked < 0 ? marked : code;
+    }
+    return code == ERR_END ? 0 : code;
+}
+
+static int retain_judge(struct retain *t, struct err *err)
+{
+    struct gc_sorter *expired = NULL;
+    int code = gc_judge_run(t->judge, &expired, err);
+
+    if (code < 0)
+        return code;
+    return t->run->state.mark_only ? retain_note(t, expired, err) : retain_mark(t, expired, err);
+}
+
+/* Adds the commits that have a mark, of this run or an earlier one, to g->expired. */
 static int retain_load(struct gc_run *g, struct err *err)
 {
     static const char prefix[] = GC_COMMITS "/";
@@ -235,32 +223,33 @@ static int retain_load(struct gc_run *g, struct err *err)
 
     while (code == 0 && (code = kv_scan_next(scan, &key, &value, err)) == 0)
         if (str_eq(value, GC_EXPIRED))
-            gc_ids_add(&g->expired, str_skip(key, sizeof(prefix) - 1));
+            code = gc_sorter_add(g->expired, str_skip(key, sizeof(prefix) - 1), err);
     kv_scan_free(scan);
-    return code == ERR_END ? 0 : code;
+    return code < 0 && code != ERR_END ? code : gc_sorter_sort(g->expired, err);
+}
+
+static int retain_run(struct retain *t, struct err *err)
+{
+    struct gc_run *g = t->run;
+    int code = gc_run_sorter(g, &g->safe, GC_IDS_BYTES, err);
+
+    if (code == 0)
+        code = gc_run_sorter(g, &g->expired, GC_IDS_BYTES, err);
+    if (code == 0 && t->has_rules)
+        code = gc_judge_open(&t->judge, g, err);
+    if (code == 0)
+        code = retain_read(t, err);
+    if (code == 0 && t->has_rules)
+        code = retain_judge(t, err);
+    gc_judge_close(t->judge);
+    return code < 0 ? code : retain_load(g, err);
 }
 
 int gc_retain(struct gc_run *g, struct err *err)
 {
-    struct retain t = {.run = g, .now_ms = clock_wall_ms(), .day_ms = g->lake->o.gc_day_ms};
+    struct retain t = {.run = g};
     int code = lake_gc_rules_get(g->lake, g->arena, g->repo, &t.rules, err);
-    bool has_rules = code == 0;
 
-    if (t.day_ms == 0)
-        t.day_ms = MS_PER_DAY;
-    if (code == ERR_NOT_FOUND)
-        code = 0;
-    graph_init(&t.graph, g->lake, g->repo);
-    t.graph.first_parent = true;
-    if (code == 0)
-        code = retain_find_starts(&t, err);
-    if (code == 0 && has_rules)
-        code = retain_walk_all(&t, err);
-    if (code == 0 && has_rules)
-        code = retain_mark(&t, err);
-    if (code == 0)
-        code = retain_load(g, err);
-    graph_release(&t.graph);
-    vec_release(&t.starts);
-    return code;
+    t.has_rules = code == 0;
+    return code == 0 || code == ERR_NOT_FOUND ? retain_run(&t, err) : code;
 }

@@ -123,6 +123,13 @@ int gc_run_check(const struct gc_run *g, struct err *err)
     return g->ended && g->ended(g->ctx) ? err_code(err, ERR_CANCELED) : 0;
 }
 
+int gc_run_sorter(const struct gc_run *g, struct gc_sorter **out, size_t bytes, struct err *err)
+{
+    const struct lake_options *o = &g->lake->o;
+
+    return gc_sorter_open(out, o->folder, o->gc_bytes ? o->gc_bytes : bytes, err);
+}
+
 int gc_run_ask_claim(struct gc_run *g, struct err *err)
 {
     int code = lake_claim_may_remove(g->lake, g->repo, g->watch, err);
@@ -257,7 +264,7 @@ static int run_refuse(struct gc_run *g, const struct err *why, struct err *err)
     if (code == ERR_BUSY)
         run_note_error(g->lake, g->repo, why);
     g->report.stage = LAKE_GC_FAILED;
-    g->report.error = str_z(why->text);
+    g->report.error = arena_str(g->arena, str_z(why->text));
     if (code == 0)
         code = gc_run_enter(g, GC_IDLE, err);
     return code < 0 ? code : err_set(err, ERR_IN_USE, "%s", why->text);
@@ -293,9 +300,8 @@ static int run_phase(struct gc_run *g, struct err *err)
     else if (code < 0)
         *err = why;
     gc_sorter_close(g->live);
-    gc_ids_release(&g->safe);
-    gc_ids_release(&g->expired);
-    gc_ids_release(&g->nodes);
+    gc_sorter_close(g->safe);
+    gc_sorter_close(g->expired);
     return code;
 }
 

@@ -35,6 +35,7 @@ struct gc_sorter {
     size_t next;     /* when there are no runs: index of the next string in memory */
     struct buf last; /* the string that was returned last */
     bool has_last;
+    bool has_ended; /* gc_sorter_has() has skipped all strings */
 };
 
 /* --- runs --- */
@@ -269,12 +270,26 @@ int gc_sorter_next(struct gc_sorter *s, struct str *out, struct err *err)
     return code;
 }
 
+int gc_sorter_has(struct gc_sorter *s, struct str text, bool *out, struct err *err)
+{
+    struct str next;
+    int code = 0;
+
+    while (code == 0 && !s->has_ended && (!s->has_last || str_cmp(buf_str(&s->last), text) < 0)) {
+        code = gc_sorter_next(s, &next, err);
+        s->has_ended = code == ERR_END;
+        code = code == ERR_END ? 0 : code;
+    }
+    *out = code == 0 && !s->has_ended && str_eq(buf_str(&s->last), text);
+    return code;
+}
+
 int gc_sorter_rewind(struct gc_sorter *s, struct err *err)
 {
     int code = 0;
 
     s->next = 0;
-    s->has_last = false;
+    s->has_last = s->has_ended = false;
     for (size_t i = 0; i < s->runs.len && code == 0; i++) {
         struct sort_run *r = s->runs.items[i];
         buf_reset(&r->buffer);

@@ -104,42 +104,25 @@ static int upload_judge(struct gc_run *g, void *ctx, struct str key, struct str 
     return code == ERR_AGAIN ? 0 : code; /* the upload has just been finished */
 }
 
-/* The uploads that may still be finished, sorted like the bucket's listing. */
-struct upload_sieve {
-    struct gc_sorter *live;
-    struct str next; /* borrowed from `live`; empty: there are no more */
-    size_t skip;     /* bytes of the namespace's prefix in keys */
-};
-
-static int sieve_next(struct upload_sieve *s, struct err *err)
-{
-    int code = gc_sorter_next(s->live, &s->next, err);
-
-    if (code == ERR_END)
-        s->next = STR_EMPTY;
-    return code == ERR_END ? 0 : code;
-}
-
-/* Whether the upload may still be finished. */
-static int sieve_ask(struct upload_sieve *s, const struct upload_info *u, bool *out,
-                     struct err *err)
+/* Whether the upload may still be finished. `live` has such uploads, sorted like the bucket's
+ * listing; `skip` is the length of the namespace's prefix in keys. */
+static int upload_is_live(struct gc_sorter *live, size_t skip, const struct upload_info *u,
+                          bool *out, struct err *err)
 {
     struct buf text = {0};
-    int code = 0;
 
-    buf_append_str(&text, str_skip(u->key, s->skip));
+    buf_append_str(&text, str_skip(u->key, skip));
     buf_append_char(&text, 0);
     buf_append_str(&text, u->id);
-    while (code == 0 && s->next.len && str_cmp(s->next, buf_str(&text)) < 0)
-        code = sieve_next(s, err);
-    *out = str_eq(s->next, buf_str(&text));
+    int code = gc_sorter_has(live, buf_str(&text), out, err);
     buf_release(&text);
     return code;
 }
 
-static int uploads_abort_page(struct gc_run *g, struct upload_sieve *s, struct object_place *p,
+static int uploads_abort_page(struct gc_run *g, struct gc_sorter *live, struct object_place *p,
                               const struct upload_list *list, struct err *err)
 {
+    size_t skip = p->key.len - (sizeof(LAKE_BODIES "/") - 1);
     int code = 0;
 
     for (size_t i = 0; code == 0 && i < list->count; i++) {
@@ -147,7 +130,7 @@ static int uploads_abort_page(struct gc_run *g, struct upload_sieve *s, struct o
         bool is_live = false;
         code = gc_run_check(g, err);
         if (code == 0)
-            code = sieve_ask(s, u, &is_live, err);
+            code = upload_is_live(live, skip, u, &is_live, err);
         if (code < 0 || is_live || u->started_ms >= g->state.cutoff_ms)
             continue;
         code = gc_run_ask_claim(g, err);
@@ -160,7 +143,7 @@ static int uploads_abort_page(struct gc_run *g, struct upload_sieve *s, struct o
     return code;
 }
 
-static int uploads_abort(struct gc_run *g, struct upload_sieve *s, struct err *err)
+static int uploads_abort(struct gc_run *g, struct gc_sorter *live, struct err *err)
 {
     struct buf after = {0}, after_id = {0};
     bool more = true;
@@ -177,10 +160,9 @@ static int uploads_abort(struct gc_run *g, struct upload_sieve *s, struct err *e
                                      .after = buf_str(&after),
                                      .after_version = buf_str(&after_id),
                                      .limit = OBJECT_LIST_MAX};
-            s->skip = p.key.len - (sizeof(LAKE_BODIES "/") - 1);
             code = p.bucket->ops->list_uploads(p.bucket, &a, &o, &list, err);
             if (code == 0)
-                code = uploads_abort_page(g, s, &p, &list, err);
+                code = uploads_abort_page(g, live, &p, &list, err);
             code = object_place_end(&p, code, err);
         }
         more = list.more;
@@ -197,17 +179,15 @@ static int uploads_abort(struct gc_run *g, struct upload_sieve *s, struct err *e
 
 int gc_remove_uploads(struct gc_run *g, struct err *err)
 {
-    struct upload_sieve s = {0};
-    int code = gc_sorter_open(&s.live, g->lake->o.folder, GC_SORT_BYTES, err);
+    struct gc_sorter *live = NULL;
+    int code = gc_run_sorter(g, &live, GC_SORT_BYTES, err);
 
     if (code == 0)
-        code = uploads_each(g, upload_judge, s.live, err);
+        code = uploads_each(g, upload_judge, live, err);
     if (code == 0)
-        code = gc_sorter_sort(s.live, err);
+        code = gc_sorter_sort(live, err);
     if (code == 0)
-        code = sieve_next(&s, err);
-    if (code == 0)
-        code = uploads_abort(g, &s, err);
-    gc_sorter_close(s.live);
+        code = uploads_abort(g, live, err);
+    gc_sorter_close(live);
     return code;
 }

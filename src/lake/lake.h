@@ -86,6 +86,8 @@ struct lake_options {
     const char *folder;   /* folder in which collections sort lists; NULL: nothing is collected */
     uint64_t gc_grace_ms; /* lake.gc.grace: younger files are not collected; 0: 24 h */
     uint64_t gc_day_ms;   /* lake.gc.day: a day of the rules of retention; 0: 24 h */
+    /* For tests: memory of each list that a collection sorts, in bytes. 0: the usual sizes. */
+    size_t gc_bytes;
     /* Time between two readings of each claim (lake/claim.h). 0, for tests: files may be removed
      * although the claim has just changed. */
     uint64_t claim_every_ms;

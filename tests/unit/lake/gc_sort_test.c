@@ -1,4 +1,4 @@
-/* Sorting on disk, and sets of ids, for the collector. */
+/* Sorting on disk, for the collector. */
 #include "lake/gc_int.h"
 #include "unit/test.h"
 
@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { TEXTS = 60000, TEXT_LEN = 64 };
+enum { TEXTS = 60000, TEXT_LEN = 64, ASKED = 3000 };
 
 static char texts[TEXTS][TEXT_LEN];
 
@@ -78,22 +78,33 @@ TEST(lake_gc_sort, a_string_that_is_too_long_is_refused)
     gc_sorter_close(s);
 }
 
-TEST(lake_gc_ids, a_set_knows_what_was_added)
+/* Asks for every number in ascending order; the sorter has the even ones. */
+static void check_has(size_t memory)
 {
-    struct gc_ids set = {0};
-    char ids[3000][LAKE_ID_LEN + 1];
+    struct gc_sorter *s = NULL;
+    struct err err = {0};
+    bool has;
 
-    CHECK(!gc_ids_has(&set, STR("aa")));
-    for (size_t i = 0; i < ARRAY_SIZE(ids); i++) {
-        id_hex(ids[i]);
-        id_hex(ids[i] + LAKE_ID_LEN / 2);
-        CHECK(!gc_ids_has(&set, str_z(ids[i])));
-        CHECK(gc_ids_add(&set, str_z(ids[i])));
-        CHECK(!gc_ids_add(&set, str_z(ids[i])));
+    CHECK_OK(gc_sorter_open(&s, test_dir(), memory, &err));
+    for (int i = ASKED; i-- > 0;) {
+        snprintf(texts[0], TEXT_LEN, "%06d", 2 * i);
+        CHECK_OK(gc_sorter_add(s, str_z(texts[0]), &err));
     }
-    CHECK_INT(set.count, ARRAY_SIZE(ids));
-    for (size_t i = 0; i < ARRAY_SIZE(ids); i++)
-        CHECK(gc_ids_has(&set, str_z(ids[i])));
-    CHECK(!gc_ids_add(&set, STR("not an id")));
-    gc_ids_release(&set);
+    CHECK_OK(gc_sorter_sort(s, &err));
+    for (int turn = 0; turn < 2; turn++) {
+        for (int i = 0; i < 2 * ASKED + 3; i++)
+            for (int again = 0; again < 2; again++) {
+                snprintf(texts[0], TEXT_LEN, "%06d", i);
+                CHECK_OK(gc_sorter_has(s, str_z(texts[0]), &has, &err));
+                CHECK(has == (i % 2 == 0 && i < 2 * ASKED));
+            }
+        CHECK_OK(gc_sorter_rewind(s, &err));
+    }
+    gc_sorter_close(s);
+}
+
+TEST(lake_gc_sort, a_sorter_knows_what_was_added)
+{
+    check_has(GC_SORT_BYTES);
+    check_has(1);
 }

@@ -303,6 +303,24 @@ GC_PLACES_TEST(lake_gc, tags_and_branches_keep_old_commits_and_branch_rules_come
     hand_release(&h);
 }
 
+/* The default rule is for commits without a branch, and for branches without a rule. */
+GC_LAB_TEST(lake_gc, a_branch_may_keep_its_history_for_fewer_days_than_the_default)
+{
+    struct hand h = hand_of(lab);
+    struct lake_gc_branch_rule rule = {STR("main"), 3};
+    struct chain c;
+    struct err err = {0};
+
+    make_chain(&h, &c);
+    CHECK_OK(
+        lake_gc_rules_set(h.lake, &h.arena, &h.repo, &(struct lake_gc_rules){100, &rule, 1}, &err));
+    CHECK_INT(gc_lab_collect(&h, false).commits_expired, 2); /* the first, and "created" */
+    CHECK_INT(try_list(&h, c.ids[0]), ERR_GONE);
+    CHECK_INT(gc_lab_read_all(&h, c.ids[1]), 1); /* its child is the head, of today */
+    CHECK_INT(gc_lab_read_all(&h, STR("main")), 1);
+    hand_release(&h);
+}
+
 GC_PLACES_TEST(lake_gc, commits_without_a_branch_live_by_the_default_rule)
 {
     struct hand h = hand_of(lab);

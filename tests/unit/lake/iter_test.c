@@ -1,4 +1,5 @@
 /* Iterators: every kind does what lake/iter.h says of all, then each kind for itself. */
+#include "lake/gc.h"
 #include "lake/iter.h"
 #include "unit/lake/lake_lab.h"
 
@@ -505,5 +506,79 @@ KV_LAB_TEST(lake_many, leaves_of_many_commits_need_little_memory)
         held = read_leaves(&lake, want, CHAINS + 1);
     if (held > HELD_MAX)
         test_fail(__FILE__, __LINE__, "the iterator held %zu bytes", held);
+    lake_lab_close(&lake);
+}
+
+/* --- collections of many commits --- */
+
+enum {
+    BASE = 2000,
+    COLLECT_BYTES = 256 << 10, /* memory of each list of the collection */
+    /* How much more memory a collection of all commits may need than one of BASE of them: buffers
+     * of lists on disk. A graph of FEW commits in memory needs 6 MiB. */
+    GROWN_MAX = 2 << 20,
+    GROWN_MAX_MANY = 24 << 20,
+};
+
+/* Samples the heap at every step of a collection. */
+struct heap_peak {
+    size_t before, most;
+};
+
+static bool heap_peak_note(void *ctx)
+{
+    struct heap_peak *p = ctx;
+    size_t now = heap_bytes();
+
+    if (now > p->before && now - p->before > p->most)
+        p->most = now - p->before;
+    return false;
+}
+
+/* Collects, and returns the most memory that was needed. No commit is marked, so that the next
+ * collection does the same work again. */
+static size_t collect_many(struct lake_lab *lab, size_t commits)
+{
+    struct arena a = {0};
+    struct lake_gc_report report;
+    struct heap_peak peak = {.before = heap_bytes()};
+    struct err err = {0};
+
+    CHECK_OK(lake_gc_ask(lab->lake, &a, &lab->repo, true, &report, &err));
+    CHECK_OK(lake_gc_work(lab->lake, &lab->repo, heap_peak_note, &peak, &err));
+    CHECK_OK(lake_gc_report(lab->lake, &a, &lab->repo, &report, &err));
+    CHECK_INT(report.stage, LAKE_GC_DONE);
+    CHECK_INT(report.commits_expired, commits);
+    arena_release(&a);
+    return peak.most;
+}
+
+/* The chains end in no branch, and are from 1970, so all of their commits have expired. */
+KV_LAB_TEST(lake_many, a_collection_of_many_commits_needs_little_memory)
+{
+    const char *many = getenv("LAKE_MANY_COMMITS");
+    struct lake_gc_rules rules = {.default_days = 1};
+    struct str ends[CHAINS];
+    struct lake_lab lake;
+    uint64_t count = FEW;
+    struct err err = {0};
+
+    if (many && lab->driver == KV_LAB_EMBEDDED)
+        CHECK_INT(str_u64(str_z(many), &count), 0);
+    lake_lab_open(&lake, lab, LAKE_LAB_STORAGE);
+    lake.lake->o.folder = test_dir();
+    lake.lake->o.gc_bytes = COLLECT_BYTES;
+    CHECK_OK(lake_gc_rules_set(lake.lake, &lake.arena, &lake.repo, &rules, &err));
+    write_chains(&lake, BASE, ends);
+    size_t base = SIZE_MAX, most = SIZE_MAX;
+    for (int i = 0; i < 3; i++)
+        base = size_min(base, collect_many(&lake, BASE));
+    write_chains(&lake, count, ends); /* the first commits are the same again */
+    size_t limit = base + (count > FEW ? GROWN_MAX_MANY : GROWN_MAX);
+    for (int i = 0; i < READINGS && most > limit; i++)
+        most = size_min(most, collect_many(&lake, count));
+    if (most > limit)
+        test_fail(__FILE__, __LINE__, "the collection held %zu bytes; of %d commits, %zu", most,
+                  (int)BASE, base);
     lake_lab_close(&lake);
 }
