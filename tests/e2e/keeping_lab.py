@@ -32,10 +32,11 @@ class Lake:
         self.server.s3().create_bucket(Bucket="lake-data")
 
     def run(self, *args):
-        """Runs a command of weir against the server."""
+        """Runs a command of weir against the server, and returns its output."""
         done = subprocess.run([WEIR, *args, "--data", self.server.data, "--url", self.server.url], capture_output=True,
                               text=True)
         assert done.returncode == 0, done.stderr
+        return done.stdout
 
     def add_storage(self, far, *flags):
         self.run("storage", "add", "far", "--endpoint", far.s3_url, "--user", "root", "--access-key", far.keys[0],

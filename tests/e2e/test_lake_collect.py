@@ -128,6 +128,75 @@ def test_a_collection_reaches_the_copy_of_a_replicated_bucket(tmp_path, serve):
     stop(lake)
 
 
+class ShardedLake(Lake):
+    """A lake whose data bucket is split as it grows. The first split is held after it has begun, until `go` is there."""
+
+    def __init__(self, folder, go):
+        super().__init__(folder, FAULT_PAUSE=f"after:shard.place:1={go}")
+        self.run("shard", "enable", "lake-data", "--threshold", "20")
+        self.repo("repo")
+        self.bodies = {}
+
+    def shards(self):
+        return json.loads(self.run("shard", "status", "lake-data", "--json"))
+
+    def claim(self):
+        return self.get("lake-data", "repo/_lakefs/dummy").decode()
+
+    def write(self, folder):
+        """Commits some objects, each of which was overwritten before."""
+        for n in range(4):
+            path = f"{folder}/{n}"
+            self.put("repo", path, b"overwritten")
+            self.bodies[path] = path.encode()
+            self.put("repo", path, self.bodies[path])
+        self.commit("repo", folder)
+
+    def read_all(self):
+        keys = [o["Key"] for o in self.server.s3().list_objects_v2(Bucket="repo", Prefix="main/").get("Contents", [])]
+        assert keys == sorted("main/" + path for path in self.bodies)
+        assert all(self.get("repo", "main/" + path) == body for path, body in self.bodies.items())
+
+
+def test_a_lake_in_a_sharded_bucket_is_written_collected_and_purged(tmp_path):
+    go, held = tmp_path / "go", tmp_path / "go.waits"
+    lake = ShardedLake(tmp_path, go)
+    rounds = 0
+    while not held.exists() and rounds < 30:
+        lake.write(f"before-{rounds:02}")
+        rounds += 1
+    wait_for(held.exists, "the first split")
+    lake.write("beside")  # the split is under way
+    assert lake.shards()["move"] is not None
+    go.touch()
+    for n in range(8):  # windows are handed over meanwhile
+        lake.write(f"behind-{n}")
+    wait_for(lambda: lake.shards()["shard_count"] >= 4, "splits")
+    wait_for(lambda: lake.shards()["move"] is None, "the end of the splits")
+    assert sum(s["objects"] > 0 for s in lake.shards()["shards"]) >= 4
+    lake.read_all()
+    refuse_commits(lake, "repo")
+    lake.put("repo", "refused", b"refused")
+    assert lake.ask("POST", "/api/v1/repositories/repo/branches/main/commits", {"message": "m"}).status == 412
+    lake.call("PUT", "/repo/branches/main", {"type": "reset"})
+    time.sleep(GRACE_S + 2.2)
+    report = lake.collect()
+    assert report["bodies_removed"] == len(lake.bodies) + 2 and report["nodes_removed"] > 0
+    assert len(lake.files("repo/data/")) == len(lake.bodies)
+    lake.read_all()
+    claim = lake.claim()
+    stop(lake)
+    lake.start()  # nothing is in its memory, and its life is put into the claim
+    wait_for(lambda: lake.claim() != claim, "the new claim")
+    assert claim.startswith("weir repository repo-") and "rival" not in lake.claim()
+    lake.read_all()
+    assert lake.collect()["nodes_dead"] == 0
+    lake.call("DELETE", "/repo?purge=true")
+    wait_for(lambda: not lake.files(""), "the purge")
+    assert json.loads(lake.run("shard", "verify", "lake-data", "--json")) == []
+    stop(lake)
+
+
 def test_repositories_with_rules_are_collected_by_themselves(tmp_path):
     lake = Lake(tmp_path, "--lake.gc.every=1s")
     for name in ("one", "two", "plain"):
