@@ -11,14 +11,12 @@ import subprocess
 import urllib.request
 
 from lab import Unmeasured
-from lake_peers import child_cpu
+from lake_peers import CHANGED, FOLDER, child_cpu
 
 PACKAGE = "@dolthub/doltlite@0.50.12"
 GLIBC = (2, 38)
 DEBIAN = "http://deb.debian.org/debian"
 LIBRARIES = ("libc6", "zlib1g")
-
-CHANGED, FOLDER = 10, 1000  # folders that diff and merge find changed, and the objects of one
 
 # Rows of the size and the randomness of weir's: a path, an identity of 32 bytes, an entry of 114.
 ROW = """printf('table/date=%04d/part-%09d.parquet', value / 1000, value) AS path, randomblob(32) AS identity,

@@ -8,6 +8,8 @@ import tempfile
 
 from lab import Unmeasured, free_port
 
+CHANGED, FOLDER = 10, 1000  # folders that diff and merge find changed, and the objects of one
+
 
 class Postgres:
     """On a unix socket; the lab ends it. PostgreSQL refuses to run as root."""
@@ -88,3 +90,22 @@ class Git:
         asked = "".join(f"start\ncreate refs/heads/b{n} {self.commit}\nprepare\ncommit\n"
                         for n in range(first, self.branches))
         return child_cpu(lambda: self.git("update-ref", "--stdin", text=asked)) / count * 1e6
+
+    def change(self, name, first):
+        """A commit on the first one with ten folders changed, at equal distances from `first` on."""
+        step, blob = self.objects // FOLDER // CHANGED, self.git("hash-object", "-w", "--stdin", text=name)
+        folders = [(first + i * step) * FOLDER for i in range(CHANGED)]
+        names = "".join(f"100644 {blob}\t{self.path(n)}\n" for at in folders for n in range(at, at + FOLDER))
+        self.git("read-tree", self.commit)
+        self.git("update-index", "--index-info", text=names)
+        return self.git("commit-tree", self.git("write-tree"), "-p", self.commit, "-m", name)
+
+    def diff_and_merge(self, repeats):
+        """Seconds of CPU of diffs of 10,000 changes, and of merges of as many on both sides."""
+        left, right = self.change("left", 1), self.change("right", 50)
+        found = self.git("diff-tree", "-r", "--name-only", self.commit, left).count("\n") + 1
+        if found != CHANGED * FOLDER:
+            raise Unmeasured(f"git diff-tree: {found} differences")
+        diffs = [child_cpu(lambda: self.git("diff-tree", "-r", self.commit, left)) for _ in range(repeats)]
+        merges = [child_cpu(lambda: self.git("merge-tree", "--write-tree", right, left)) for _ in range(repeats)]
+        return diffs, merges

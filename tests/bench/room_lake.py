@@ -39,6 +39,7 @@ BOUNDS = {
 }
 DOLTLITE_BOUNDS = {f"lake/{name}_vs_doltlite": ("<=", bound) for name, bound in (
     ("build_1m", 1.0), ("one_commit_1m", 2.0), ("lookup", 1.0), ("diff", 1.0), ("merge", 1.0))}
+GIT_SHOWN = ("lake/diff_vs_git", "lake/merge_vs_git")
 MEMORY_BOUNDS = {"lake/idle_rss_1m": ("<=", 60)}
 BOUNDS |= DOLTLITE_BOUNDS | MEMORY_BOUNDS
 TREE_BOUNDS = {"one_commit": ("single", 1.3), "diff": ("diff", 1.5), "merge": ("merge", 1.5)}
@@ -127,7 +128,7 @@ def measure_one_commit(rounds):
                   f"{middle_of(rounds, 'one_commit_seconds') / SINGLES * 1000:.1f} ms", unit=" ms CPU")
 
 
-def measure_commits(lab, objects, rounds):
+def measure_commits(git, rounds, lab):
     def middle(figure):
         return middle_of(rounds, figure)
 
@@ -139,7 +140,6 @@ def measure_commits(lab, objects, rounds):
     yield over("long_commit_rate", "beside_rate", "alone_rate", "k/s", 1000)
     yield over("long_commit_p50", "half_beside_p50_us", "half_alone_p50_us", "ms", 1000)
     yield over("long_commit_p99", "half_beside_p99_us", "half_alone_p99_us", "ms", 1000)
-    git = Git(lab, objects)
     for name, figure, peers in (("lookup", "lookup_cpu_us", [git.lookups(lab.random, LOOKUPS) for _ in rounds]),
                                 ("branch", "branch_cpu_us", [git.make_branches(BRANCHES) for _ in rounds])):
         yield Measure(f"lake/{name}_vs_git", [one[figure] / peer for one, peer in zip(rounds, peers)],
@@ -148,6 +148,14 @@ def measure_commits(lab, objects, rounds):
     for name in ("commits_one_branch", "commits_eight_branches"):
         yield Measure(f"lake/{name}", [200 / one[name + "_seconds"] for one in rounds], f"{middle(name + '_cpu_us'):.0f} us CPU",
                       unit="/s")
+
+
+def measure_git_trees(git, trees, rounds):
+    """Without a bound: the same changes of as many names, by git."""
+    for name, peers in zip(("diff", "merge"), git.diff_and_merge(len(rounds))):
+        ours = trees[name + "_cpu_us"] * CHANGES / 1e6
+        yield Measure(f"lake/{name}_vs_git", [ours / peer for peer in peers], f"{ours * 1000:.1f} ms CPU",
+                      f"{statistics.median(peers) * 1000:.0f} ms CPU")
 
 
 def tree(lab, objects):
@@ -183,14 +191,13 @@ def measure_one_commit_doltlite(lab, rounds, peer):
                   f"{middle_of(rounds, 'one_commit_cpu_us') / 1000:.2f} ms CPU", f"{statistics.median(ones) * 1000:.2f} ms CPU")
 
 
-def measure_doltlite(lab, objects, rounds):
-    """The commits were measured before; the trees are measured here, on the same objects."""
+def measure_doltlite(lab, objects, rounds, trees):
+    """The commits and the trees were measured before, on the same objects."""
     peer = DoltLite(lab, objects)
     built = peer.build()
     yield from measure_one_commit_doltlite(lab, rounds, peer)
     if only_one_commit():
         return
-    trees = tree(lab, objects)
     whole = middle_of(rounds, "fill_cpu") + middle_of(rounds, "commit_cpu")
     found = peer.lookups(lab.random, LOOKUPS)
     diff, merge = peer.diff_and_merge()
@@ -296,6 +303,17 @@ def measure_s3(lab):
     lab.stop(weir.server)
 
 
+def measure_all_commits(lab, objects):
+    rounds, trees = [commit(lab, objects) for _ in range(min(COMMIT_ROUNDS, lab.rounds))], None
+    if only_one_commit():
+        yield from measure_one_commit(rounds)
+    else:
+        git, trees = Git(lab, objects), tree(lab, objects)
+        yield from measure_commits(git, rounds, lab)
+        yield from guarded(GIT_SHOWN, measure_git_trees, git, trees, rounds)
+    yield from guarded(DOLTLITE_BOUNDS, measure_doltlite, lab, objects, rounds, trees)
+
+
 def measure(lab):
     objects = int(os.environ.get("LAKE") or 1000000)
     if wanted("stage"):
@@ -303,9 +321,7 @@ def measure(lab):
     if wanted("get4k", "list", "put4k"):
         yield from measure_s3(lab)
     if wanted("commit", "long_commit", "lookup", "branch", "one_commit", "commits", "doltlite"):
-        rounds = [commit(lab, objects) for _ in range(min(COMMIT_ROUNDS, lab.rounds))]
-        yield from measure_one_commit(rounds) if only_one_commit() else measure_commits(lab, objects, rounds)
-        yield from guarded(DOLTLITE_BOUNDS, measure_doltlite, lab, objects, rounds)
+        yield from measure_all_commits(lab, objects)
     if wanted("restore", "dump"):
         yield from measure_refs(lab)
     if wanted("idle_rss"):
