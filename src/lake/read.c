@@ -13,7 +13,7 @@ int lake_commit_tree(struct lake *l, struct arena *a, const struct lake_repo *r,
     struct lake_commit c;
 
     *root = STR_EMPTY;
-    if (commit_id.len == 0)
+    if (commit_id.len == 0 || commit_cache_tree(l->commits, a, r->partition, commit_id, root))
         return 0;
     int code = lake_commit_get(l, a, r, commit_id, &c, err);
     if (code == ERR_NOT_FOUND) /* a branch or a tag has this commit, so it must exist */
