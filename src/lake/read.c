@@ -23,15 +23,28 @@ int lake_commit_tree(struct lake *l, struct arena *a, const struct lake_repo *r,
     return code;
 }
 
-int head_tree_open(struct head_tree *out, struct lake *l, struct arena *a,
-                   const struct lake_repo *r, struct str commit_id, struct err *err)
+/* Opens the tree of the commit to look up the path. If the path is to be read without waiting, the
+ * store can read only nodes that are in memory, so it need not know where the node files are. */
+static int path_open_tree(struct head_tree *out, struct lake *l, struct arena *a,
+                          const struct lake_repo *r, struct str commit_id,
+                          const struct lake_path *p, struct err *err)
 {
     *out = (struct head_tree){0};
     int code = lake_commit_tree(l, a, r, commit_id, &out->root, err);
-    if (code == 0)
+    if (code == 0 && p->now)
+        out->store = (struct tree_store){.cache = l->cache, .scope = r->partition, .now = true};
+    else if (code == 0)
         code = lake_tree_store(l, r, &out->store, err);
-    out->is_open = code == 0;
+    out->is_open = code == 0 && !p->now;
     return code;
+}
+
+int head_tree_open(struct head_tree *out, struct lake *l, struct arena *a,
+                   const struct lake_repo *r, struct str commit_id, struct err *err)
+{
+    struct lake_path any = {0};
+
+    return path_open_tree(out, l, a, r, commit_id, &any, err);
 }
 
 void head_tree_release(struct head_tree *t, struct lake *l)
@@ -104,8 +117,6 @@ static int path_judge_rows(struct lake_path *p, const struct kv_value *rows, siz
 static int path_ask_tree(struct lake_path *p, struct arena *a, struct head_tree *t, struct err *err)
 {
     struct tree_record record;
-
-    t->store.now = p->now;
     int code = t->root.len ? tree_get(&t->store, a, t->root, p->path, &record, err) : ERR_NOT_FOUND;
     if (code == ERR_NOT_FOUND)
         return 0;
@@ -177,7 +188,7 @@ static int paths_ask_tree(struct lake *l, struct arena *a, const struct lake_rep
         if (!asks[i])
             continue;
         if (!is_open)
-            code = head_tree_open(&tree, l, a, r, b->commit_id, err);
+            code = path_open_tree(&tree, l, a, r, b->commit_id, &paths[i], err);
         is_open = true;
         if (code == 0)
             code = path_ask_tree(&paths[i], a, &tree, err);
@@ -218,7 +229,7 @@ static int look_at_commit(struct look *k, const struct lake_ref *ref, struct err
     int code = lake_check_expired(k->lake, k->arena, k->repo, ref, err);
 
     if (code == 0)
-        code = head_tree_open(&tree, k->lake, k->arena, k->repo, ref->commit_id, err);
+        code = path_open_tree(&tree, k->lake, k->arena, k->repo, ref->commit_id, &k->path, err);
     if (code == 0)
         code = path_ask_tree(&k->path, k->arena, &tree, err);
     head_tree_release(&tree, k->lake);
