@@ -70,9 +70,8 @@ static inline void varint_append(struct buf *out, uint64_t v)
     buf_append(out, bytes, len);
 }
 
-/* Reads a varint and removes it from the front of `in`. Returns false when the varint is cut short
- * or does not fit into 64 bits; `in` and `out` are then unchanged. */
-static inline bool varint_take(struct str *in, uint64_t *out)
+/* varint_take() for numbers of any length. */
+static inline bool varint_take_any(struct str *in, uint64_t *out)
 {
     uint64_t v = 0;
 
@@ -88,6 +87,18 @@ static inline bool varint_take(struct str *in, uint64_t *out)
         }
     }
     return false;
+}
+
+/* Reads a varint and removes it from the front of `in`. Returns false when the varint is cut short
+ * or does not fit into 64 bits; `in` and `out` are then unchanged. Most numbers are below 128, and
+ * so have one byte. */
+static inline bool varint_take(struct str *in, uint64_t *out)
+{
+    if (in->len == 0 || (unsigned char)in->p[0] >= 0x80)
+        return varint_take_any(in, out);
+    *out = (unsigned char)in->p[0];
+    *in = str_n(in->p + 1, in->len - 1);
+    return true;
 }
 
 #endif

@@ -54,9 +54,16 @@ int(err_set)(struct err *err, int code, const char *fmt, ...)
     return code;
 }
 
+/* The text is copied without a format, because most errors of this kind are answers such as "not
+ * found", which a request may get several times. */
 int(err_code)(struct err *err, int code)
 {
-    return err_set(err, code, "%s", err_text(code));
+    if (err) {
+        const char *text = err_text(code);
+        err->code = code;
+        memcpy(err->text, text, strlen(text) + 1);
+    }
+    return code;
 }
 
 int(err_wrap)(struct err *err, int code, const char *fmt, ...)

@@ -230,9 +230,26 @@ bool str_utf8_is_control(struct str s)
     return str_starts(s, STR("\xe2\x80\xa8")) || str_starts(s, STR("\xe2\x80\xa9"));
 }
 
+/* Skips the ASCII characters at the beginning, eight at a time: most texts have no others. */
+static struct str str_skip_ascii(struct str s)
+{
+    static const uint64_t others = 0x8080808080808080;
+    uint64_t eight;
+    size_t n = 0;
+
+    for (; s.len - n >= sizeof(eight); n += sizeof(eight)) {
+        memcpy(&eight, s.p + n, sizeof(eight));
+        if (eight & others)
+            break;
+    }
+    while (n < s.len && (unsigned char)s.p[n] < 0x80)
+        n++;
+    return str_skip(s, n);
+}
+
 bool str_is_utf8(struct str s)
 {
-    while (s.len) {
+    for (s = str_skip_ascii(s); s.len; s = str_skip_ascii(s)) {
         size_t n = str_utf8_len(s);
         if (n == 0)
             return false;

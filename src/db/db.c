@@ -80,8 +80,10 @@ static void add_cf(struct db *db, const struct db_cf_spec *spec)
 {
     if (find_cf(db, spec->name, db->cf_count))
         return;
-    db->cfs[db->cf_count++] =
-        (struct db_cf){.name = xstrdup(spec->name), .expired = spec->expired, .skips = spec->skips};
+    db->cfs[db->cf_count++] = (struct db_cf){.name = xstrdup(spec->name),
+                                             .expired = spec->expired,
+                                             .skips = spec->skips,
+                                             .absent = spec->absent};
 }
 
 /* Fills db->cfs with the families to open. RocksDB opens a folder only if every family in it is

@@ -40,6 +40,9 @@ struct db_cf_spec {
     db_expired_fn *expired; /* NULL: no row expires */
     /* db_iter_skip() caches the keys that it finds, for later calls (gaps.h). */
     bool skips;
+    /* db_get() outside of changes also caches that there is no row of a key (rows.h). For families
+     * in which absent rows are looked up again and again. */
+    bool absent;
 };
 
 /* A function that is called once when the disk has failed, by a thread in the middle of a write.

@@ -17,7 +17,7 @@
 struct db_cf {
     char *name;
     db_expired_fn *expired;
-    bool skips;
+    bool skips, absent;
     struct gaps *gaps; /* the cache of gaps (gaps.h); NULL unless the family has `skips` */
     rocksdb_options_t *options;
     rocksdb_column_family_handle_t *handle; /* NULL until the family is opened */

@@ -145,12 +145,15 @@ int db_get(struct db_view *view, struct db_cf *cf, struct str key, struct buf *o
 
     if (where)
         return get_pending(view, where, &look, out, err);
-    if (rows_get(rows, &look, view->snapshot ? &view->rows_now : NULL, out))
-        return buf_error(out);
+    enum rows_answer known = rows_get(rows, &look, view->snapshot ? &view->rows_now : NULL, out);
+    if (known != ROWS_MISS)
+        return known == ROWS_HIT ? buf_error(out) : err_code(err, ERR_NOT_FOUND);
     slice =
         rocksdb_get_pinned_cf(view->db->rocks, view->read, cf->handle, key.p, key.len, &message);
     if (message)
         return error_take(err, message, "reading", view->db->path);
+    if (!slice && cf->absent && !view->tx)
+        rows_keep_absent(rows, &look);
     if (!slice)
         return err_code(err, ERR_NOT_FOUND);
     const char *value = rocksdb_pinnableslice_value(slice, &len);

@@ -22,7 +22,8 @@ struct row {
     uint64_t hash;
     struct db_cf *cf;
     uint32_t key_len, value_len;
-    bool used; /* the row was used since it was last considered for eviction */
+    bool used;   /* the row was used since it was last considered for eviction */
+    bool absent; /* there is no row of this key */
     char bytes[];
 };
 
@@ -164,15 +165,18 @@ static struct row *row_find(struct rows *r, struct row_stripe *s, const struct r
     return NULL;
 }
 
-bool rows_get(struct rows *r, struct rows_look *look, const uint64_t *now, struct buf *out)
+enum rows_answer rows_get(struct rows *r, struct rows_look *look, const uint64_t *now,
+                          struct buf *out)
 {
+    enum rows_answer answer = ROWS_MISS;
+
     look->hash = rows_hash(r, look->cf, look->key);
     look->may_keep = false;
     struct row_stripe *s = row_stripe_of(r, look->hash);
     struct row *row = NULL;
 
     if (now && *now == ROWS_STALE)
-        return false;
+        return answer;
     mutex_lock(&s->lock);
     /* A write that begins now has to take this lock before it changes the row. */
     if (!now || atomic_load(&r->begun) == *now) {
@@ -181,11 +185,13 @@ bool rows_get(struct rows *r, struct rows_look *look, const uint64_t *now, struc
         look->generation = s->generation;
     }
     if (row) {
-        row->used = true;
+        if (!row->used) /* so that a row that is read often is not written each time */
+            row->used = true;
+        answer = row->absent ? ROWS_ABSENT : ROWS_HIT;
         buf_append(out, row->bytes + row->key_len, row->value_len);
     }
     mutex_unlock(&s->lock);
-    return row != NULL;
+    return answer;
 }
 
 static void rows_make_room(struct rows *r, struct row_stripe *s, size_t bytes)
@@ -216,13 +222,11 @@ static struct row *row_new(const struct rows_look *look, struct str value)
     return row;
 }
 
-void rows_keep(struct rows *r, const struct rows_look *look, struct str value)
+/* Adds the row to the cache, or frees it if it may not enter. */
+static void row_enter(struct rows *r, const struct rows_look *look, struct row *row)
 {
     struct row_stripe *s = row_stripe_of(r, look->hash);
 
-    if (!look->may_keep || look->key.len + value.len > ROW_MAX)
-        return;
-    struct row *row = row_new(look, value);
     mutex_lock(&s->lock);
     if (s->writing == 0 && s->generation == look->generation && !row_find(r, s, look)) {
         rows_make_room(r, s, row_size(row));
@@ -235,6 +239,21 @@ void rows_keep(struct rows *r, const struct rows_look *look, struct str value)
     }
     mutex_unlock(&s->lock);
     free(row);
+}
+
+void rows_keep(struct rows *r, const struct rows_look *look, struct str value)
+{
+    if (look->may_keep && look->key.len + value.len <= ROW_MAX)
+        row_enter(r, look, row_new(look, value));
+}
+
+void rows_keep_absent(struct rows *r, const struct rows_look *look)
+{
+    if (!look->may_keep || look->key.len > ROW_MAX)
+        return;
+    struct row *row = row_new(look, STR_EMPTY);
+    row->absent = true;
+    row_enter(r, look, row);
 }
 
 static void stripe_begin(struct row_stripe *s)

@@ -1,6 +1,7 @@
 /* A cache of rows with their committed values, in front of RocksDB. A hit costs a hash, a lock and
- * a copy, a third of a microsecond; RocksDB's own caches take two microseconds. Only files in db/
- * may include this.
+ * a copy, a third of a microsecond; RocksDB's own caches take two microseconds. The cache may also
+ * know that there is no row of some key, and the rules below hold for this knowledge, too. Only
+ * files in db/ may include this.
  *
  * The table of the cache is cut into *stripes*, each with a lock. The cache is coherent:
  *   R1  a row that a write will change leaves the cache before the write begins. While the write
@@ -39,11 +40,16 @@ struct rows_look {
     bool may_keep;
 };
 
-/* Looks up a row. When the row is in the cache, the function returns true and appends the value to
- * *out. `now` is the rows_now() of a snapshot, or NULL for the latest state. After a miss the
- * caller fetches the row from RocksDB and passes it to rows_keep(). */
-bool rows_get(struct rows *r, struct rows_look *look, const uint64_t *now, struct buf *out);
+/* What the cache knows about a key: nothing, its row, or that there is no row. */
+enum rows_answer { ROWS_MISS, ROWS_HIT, ROWS_ABSENT };
+
+/* Looks up a row. ROWS_HIT: the value was appended to *out. `now` is the rows_now() of a snapshot,
+ * or NULL for the latest state. After a miss the caller reads from RocksDB, and passes the row to
+ * rows_keep() or, if there is none, may call rows_keep_absent(). */
+enum rows_answer rows_get(struct rows *r, struct rows_look *look, const uint64_t *now,
+                          struct buf *out);
 void rows_keep(struct rows *r, const struct rows_look *look, struct str value);
+void rows_keep_absent(struct rows *r, const struct rows_look *look);
 
 /* Call rows_write_begin() before and rows_write_end() after every write to RocksDB, with the
  * rows_hash() of its keys. Several writes may run at the same time. */

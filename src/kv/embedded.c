@@ -89,10 +89,12 @@ static int embedded_get(struct kv *kv, struct kv_view *view, struct arena *a,
                         const struct kv_name *names, size_t count, struct kv_value *out,
                         struct err *err)
 {
+    enum { TYPICAL = 512 }; /* bytes of a row; most rows are smaller, so the buf need not grow */
     struct embedded_kv *e = embedded_of(kv);
     struct buf work = BUF_INIT(0);
     int code = 0;
 
+    buf_reserve(&work, TYPICAL);
     for (size_t i = 0; i < count && code == 0; i++)
         code = embedded_get_one(&out[i], e, view_of(e, view), a, &names[i], &work, err);
     buf_release(&work);
@@ -379,7 +381,9 @@ static const struct kv_ops embedded_ops = {
 
 const struct db_cf_spec *kv_cf_spec(void)
 {
-    static const struct db_cf_spec spec = {.name = "kv"};
+    /* Each look-up of a path on a branch of the lake asks for staged rows, which mostly do not
+     * exist. */
+    static const struct db_cf_spec spec = {.name = "kv", .absent = true};
 
     return &spec;
 }

@@ -74,7 +74,7 @@ struct cached_branch *branch_cache_get(struct branch_cache *c, struct str partit
 
 /* Makes a branch of the cache from its record; NULL: there is no memory for it. */
 static struct cached_branch *cached_branch_new(struct str partition, struct str record,
-                                               struct str repo)
+                                               struct str repo, struct str tree)
 {
     struct cached_branch *b = xzalloc(sizeof(*b));
     struct str own;
@@ -83,6 +83,7 @@ static struct cached_branch *cached_branch_new(struct str partition, struct str 
     b->partition = arena_str(&b->arena, partition);
     own = arena_str(&b->arena, record);
     b->repo = arena_str(&b->arena, repo);
+    b->tree = tree.p ? arena_str(&b->arena, tree) : STR_EMPTY;
     if (arena_error(&b->arena) < 0 || lake_branch_read(&b->branch, &b->arena, own, NULL) < 0) {
         cached_branch_unref(b);
         return NULL;
@@ -92,15 +93,17 @@ static struct cached_branch *cached_branch_new(struct str partition, struct str 
 }
 
 void branch_cache_put(struct branch_cache *c, struct str partition, const struct lake_branch *b,
-                      struct str repo)
+                      struct str repo, struct str tree)
 {
     struct branch_place *at = branch_place_of(c, partition, b->id);
-    struct cached_branch *known = repo.len ? NULL : branch_cache_get(c, partition, b->id);
-    struct cached_branch *fresh =
-        b->stamp.len <= CACHED_RECORD_MAX && repo.len <= CACHED_RECORD_MAX
-            ? cached_branch_new(partition, b->stamp, known ? known->repo : repo)
-            : NULL;
+    struct cached_branch *known = branch_cache_get(c, partition, b->id), *fresh = NULL;
 
+    if (known && !repo.len)
+        repo = known->repo;
+    if (known && !tree.p && str_eq(known->branch.commit_id, b->commit_id))
+        tree = known->tree;
+    if (b->stamp.len <= CACHED_RECORD_MAX && repo.len <= CACHED_RECORD_MAX)
+        fresh = cached_branch_new(partition, b->stamp, repo, tree);
     cached_branch_unref(known);
     if (!fresh)
         return;

@@ -25,6 +25,7 @@ struct cached_branch {
     /* The repository's record as it was when the rules of protection were last checked and let a
      * stage write to the branch. Empty: no stage has checked them yet. */
     struct str repo;
+    struct str tree; /* the tree of the branch's head; p NULL: not known */
 };
 
 struct branch_cache *branch_cache_new(void);
@@ -33,11 +34,11 @@ void branch_cache_free(struct branch_cache *c); /* NULL is fine */
 /* Returns a reference to the branch; NULL: the cache does not have it. */
 struct cached_branch *branch_cache_get(struct branch_cache *c, struct str partition,
                                        struct str name);
-/* Puts the branch into the cache; its record is b->stamp. `repo` is the value for
- * cached_branch.repo; if it is empty, the value in the cache stays. A large record is not
- * cached. */
+/* Puts the branch into the cache; its record is b->stamp. `repo` and `tree` are the values for the
+ * members of cached_branch. If `repo` is empty, the value in the cache stays; if tree.p is NULL, it
+ * stays as long as the head is the same. A large record is not cached. */
 void branch_cache_put(struct branch_cache *c, struct str partition, const struct lake_branch *b,
-                      struct str repo);
+                      struct str repo, struct str tree);
 void cached_branch_unref(struct cached_branch *b); /* NULL is fine */
 
 #endif

@@ -1,7 +1,11 @@
 /* The tree cache in memory: a hash table in stripes, which are parts with a lock each. A *slot* of
  * the table holds one open node or one decoded block, and is found by its key. The total memory is
- * bounded, and the least recently used slots of each stripe are dropped first. Blocks may take an
- * eighth of the memory: a missing node costs a read, a missing block only its decoding. */
+ * bounded. Slots are dropped in the order in which they came, but a slot that was used meanwhile
+ * goes back to the end of the line (second chance). Blocks may take an eighth of the memory: a
+ * missing node costs a read, a missing block only its decoding.
+ *
+ * All look-ups in one tree use the same few slots. So a use writes as little as possible: memory
+ * that one processor writes costs the next processor more than the look-up itself. */
 #include "lake/cache.h"
 
 #include "lake/tree_build.h"
@@ -29,7 +33,9 @@ struct cache_slot {
     struct cache_slot *next; /* next slot of the hash chain */
     struct list use;         /* link in the stripe's list, the newest last; only when ready */
     uint64_t hash;
-    unsigned refs; /* guarded by the stripe's lock; includes the table's own reference */
+    /* The users, and the table while it has the slot. Users are added under the stripe's lock. */
+    _Atomic(unsigned) refs;
+    bool used; /* guarded by the stripe's lock: used since it came to the end of the list */
     enum slot_state state;
     struct err *err;               /* why loading failed */
     const struct cache_kind *kind; /* how to free the value */
@@ -51,10 +57,10 @@ struct cache_kind {
 
 struct cache_stripe {
     struct mutex lock; /* class "lake.cache" */
+    uint64_t hits, misses, evicted;
+    struct list use[CACHE_SORTS];
     struct cond loaded;
     struct cache_slot *chains[CACHE_CHAINS];
-    struct list use[CACHE_SORTS];
-    uint64_t hits, misses, evicted;
 };
 
 struct tree_cache {
@@ -127,13 +133,13 @@ static bool slot_forget(struct tree_cache *c, struct cache_stripe *stripe, struc
         list_remove(&s->use);
         atomic_fetch_sub(&c->bytes[s->kind->sort], s->bytes);
     }
-    return --s->refs == 0;
+    return atomic_fetch_sub(&s->refs, 1) == 1;
 }
 
 static void stripe_empty(struct tree_cache *c, struct cache_stripe *s, enum cache_sort sort)
 {
     list_each_safe (&s->use[sort], struct cache_slot, use, slot) {
-        BUG_ON(slot->refs != 1);
+        BUG_ON(atomic_load(&slot->refs) != 1);
         slot_forget(c, s, slot);
         slot_free(slot);
     }
@@ -246,25 +252,37 @@ static enum cache_sort cache_giver(struct tree_cache *c)
     return blocks && (no_nodes || blocks > c->max / CACHE_BLOCK_SHARE) ? CACHE_BLOCKS : CACHE_NODES;
 }
 
-/* Drops the oldest slot of one stripe after another until the memory is within its bound. A slot
- * that is in use also leaves the table; its last user frees its memory. */
+/* Takes the first slot off the list that was not used since it came to the end, and drops it from
+ * the table. Returns the slot if no user holds it, and else NULL. The caller has the lock. */
+static struct cache_slot *stripe_drop(struct tree_cache *c, struct cache_stripe *stripe,
+                                      struct list *use)
+{
+    if (list_empty(use))
+        return NULL;
+    struct cache_slot *oldest = list_entry(use->next, struct cache_slot, use);
+    while (oldest->used) {
+        oldest->used = false;
+        list_remove(&oldest->use);
+        list_push(use, &oldest->use);
+        oldest = list_entry(use->next, struct cache_slot, use);
+    }
+    stripe->evicted++;
+    return slot_forget(c, stripe, oldest) ? oldest : NULL;
+}
+
+/* Drops a slot of one stripe after another until the memory is within its bound. A slot that is in
+ * use also leaves the table; its last user frees its memory. */
 static void cache_make_room(struct tree_cache *c)
 {
     while (cache_bytes(c) > c->max) {
         unsigned hand = atomic_fetch_add(&c->hand, 1);
         struct cache_stripe *stripe = &c->stripes[hand % CACHE_STRIPES];
         struct list *use = &stripe->use[cache_giver(c)];
-        struct cache_slot *oldest = NULL;
         mutex_lock(&stripe->lock);
-        if (!list_empty(use)) {
-            oldest = list_entry(use->next, struct cache_slot, use);
-            stripe->evicted++;
-            if (!slot_forget(c, stripe, oldest))
-                oldest = NULL;
-        }
+        struct cache_slot *dropped = stripe_drop(c, stripe, use);
         mutex_unlock(&stripe->lock);
-        if (oldest)
-            slot_free(oldest);
+        if (dropped)
+            slot_free(dropped);
     }
 }
 
@@ -286,7 +304,7 @@ static struct cache_slot *slot_add(struct cache_stripe *stripe, uint64_t hash, s
 
     s->hash = hash;
     s->kind = kind;
-    s->refs = 2;
+    atomic_init(&s->refs, 2);
     s->key_len = key.len;
     memcpy(s->key, key.p, key.len);
     list_init(&s->use);
@@ -295,18 +313,12 @@ static struct cache_slot *slot_add(struct cache_stripe *stripe, uint64_t hash, s
     return s;
 }
 
-void cache_release(struct tree_cache *c, struct cache_slot **hold)
+void cache_release(struct cache_slot **hold)
 {
     struct cache_slot *s = *hold;
-    if (!s)
-        return;
-    struct cache_stripe *stripe = stripe_of(c, s->hash);
 
     *hold = NULL;
-    mutex_lock(&stripe->lock);
-    bool last = --s->refs == 0;
-    mutex_unlock(&stripe->lock);
-    if (last)
+    if (s && atomic_fetch_sub(&s->refs, 1) == 1)
         slot_free(s);
 }
 
@@ -367,13 +379,11 @@ static int slot_get(struct cache_slot **out, struct tree_cache *c, struct str ke
     }
     if (found) {
         stripe->hits++;
-        s->refs++;
+        atomic_fetch_add(&s->refs, 1);
         while (s->state == SLOT_LOADING)
             cond_wait(&stripe->loaded, &stripe->lock);
-        if (s->state == SLOT_READY) {
-            list_remove(&s->use);
-            list_push(&stripe->use[s->kind->sort], &s->use);
-        }
+        if (!s->used)
+            s->used = true;
     } else {
         stripe->misses++;
         s = slot_add(stripe, hash, key, kind);
@@ -384,7 +394,7 @@ static int slot_get(struct cache_slot **out, struct tree_cache *c, struct str ke
     else if (s->state == SLOT_FAILED)
         code = err_set(err, s->err->code, "%s", s->err->text);
     if (code)
-        cache_release(c, &s);
+        cache_release(&s);
     *out = s;
     return code;
 }
@@ -506,7 +516,7 @@ void cache_written(struct tree_store *t, const struct node_id *id, unsigned leve
         cache_disk_put(t->cache->disk, name, file);
     }
     if (level > 0 && slot_get(&hold, t->cache, key, &node_kind, &load, false, NULL) == 0)
-        cache_release(t->cache, &hold);
+        cache_release(&hold);
 }
 
 /* --- blocks --- */
@@ -583,7 +593,7 @@ bool cache_block_peek(struct tree_cache *c, const struct node *n, size_t block,
     mutex_lock(&stripe->lock);
     struct cache_slot *s = slot_find(stripe, hash, key);
     if (s && s->state == SLOT_READY)
-        s->refs++;
+        atomic_fetch_add(&s->refs, 1);
     else
         s = NULL;
     mutex_unlock(&stripe->lock);

@@ -23,7 +23,7 @@ int cache_block(struct tree_store *t, const struct node *n, size_t block, struct
 /* Gives the block if it is in memory; otherwise returns false. */
 bool cache_block_peek(struct tree_cache *c, const struct node *n, size_t block,
                       struct cache_slot **hold, struct str *out);
-void cache_release(struct tree_cache *c, struct cache_slot **hold); /* sets *hold to NULL */
+void cache_release(struct cache_slot **hold); /* sets *hold to NULL */
 
 /* Caches the file of a node that was just written, because the next change will read it. */
 void cache_written(struct tree_store *t, const struct node_id *id, unsigned level, struct str file);

@@ -2,6 +2,7 @@
 #include "lake/commit_cache.h"
 
 #include "base/map.h"
+#include "lake/record.h"
 #include "os/thread.h"
 
 #include <stdlib.h>
@@ -9,6 +10,7 @@
 struct cached_commit {
     struct list node;
     struct str key, record; /* both in `bytes` */
+    struct str tree;        /* in `record`; p NULL: the record is damaged */
     char bytes[];
 };
 
@@ -70,22 +72,47 @@ static struct str cached_key(char to[CACHED_KEY_MAX], struct str partition, stru
     return str_n(to, len);
 }
 
-bool commit_cache_get(struct commit_cache *c, struct arena *a, struct str partition, struct str id,
-                      struct str *record)
+/* Finds the commit and makes it the most recently used one; NULL: the cache does not have it. The
+ * caller has the lock. */
+static struct cached_commit *cached_use(struct commit_cache *c, struct str partition, struct str id)
 {
     char text[CACHED_KEY_MAX];
-    struct str key = cached_key(text, partition, id);
+    struct cached_commit *e = map_get(&c->by_key, cached_key(text, partition, id));
 
-    *record = STR_EMPTY;
-    mutex_lock(&c->lock);
-    struct cached_commit *e = map_get(&c->by_key, key);
+    mutex_assert_held(&c->lock);
     if (e) {
         list_remove(&e->node);
         list_push(&c->used, &e->node);
-        *record = arena_str(a, e->record);
     }
+    return e;
+}
+
+bool commit_cache_has(struct commit_cache *c, struct str partition, struct str id)
+{
+    mutex_lock(&c->lock);
+    bool has = cached_use(c, partition, id) != NULL;
+    mutex_unlock(&c->lock);
+    return has;
+}
+
+bool commit_cache_get(struct commit_cache *c, struct arena *a, struct str partition, struct str id,
+                      struct str *record)
+{
+    mutex_lock(&c->lock);
+    const struct cached_commit *e = cached_use(c, partition, id);
+    *record = e ? arena_str(a, e->record) : STR_EMPTY;
     mutex_unlock(&c->lock);
     return record->p != NULL;
+}
+
+bool commit_cache_tree(struct commit_cache *c, struct arena *a, struct str partition, struct str id,
+                       struct str *tree)
+{
+    mutex_lock(&c->lock);
+    const struct cached_commit *e = cached_use(c, partition, id);
+    *tree = e && e->tree.p ? arena_str(a, e->tree) : STR_EMPTY;
+    mutex_unlock(&c->lock);
+    return tree->p != NULL;
 }
 
 static struct cached_commit *cached_new(struct str key, struct str record)
@@ -96,6 +123,8 @@ static struct cached_commit *cached_new(struct str key, struct str record)
     memcpy(e->bytes + key.len, record.p, record.len);
     e->key = str_n(e->bytes, key.len);
     e->record = str_n(e->bytes + key.len, record.len);
+    if (lake_commit_read_tree(&e->tree, e->record, NULL) < 0)
+        e->tree = STR_EMPTY;
     return e;
 }
 

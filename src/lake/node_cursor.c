@@ -16,8 +16,8 @@ void node_cursor_close(struct node_cursor *c)
 {
     if (!c->store)
         return;
-    cache_release(c->store->cache, &c->block_hold);
-    cache_release(c->store->cache, &c->node_hold);
+    cache_release(&c->block_hold);
+    cache_release(&c->node_hold);
     c->node = NULL;
 }
 
@@ -49,7 +49,7 @@ static int cursor_block(struct node_cursor *c, size_t block, struct err *err)
     enum { TABLE_TRAILER = 8 }; /* RocksDB stores a sequence number and a type after each key */
     struct str bytes = {0};
 
-    cache_release(c->store->cache, &c->block_hold);
+    cache_release(&c->block_hold);
     c->block = block;
     int code = cursor_decode(c, block, &bytes, err);
     if (code == 0 && block_cursor_open(&c->at, bytes, c->node->foreign ? TABLE_TRAILER : 0))

@@ -30,6 +30,22 @@ struct place_space {
     struct str begin; /* the prefix that all of its keys have */
 };
 
+/* Joins the prefix of a namespace and a key below it. Each read of an object does this, so it is
+ * done without a format. */
+static struct str place_key_below(struct arena *a, struct str prefix, struct str key)
+{
+    size_t len = prefix.len + 1 + key.len;
+    char *all = arena_alloc(a, len + 1);
+
+    if (!all)
+        return STR_EMPTY;
+    memcpy(all, prefix.p, prefix.len);
+    all[prefix.len] = '/';
+    if (key.len)
+        memcpy(all + prefix.len + 1, key.p, key.len);
+    return str_n(all, len);
+}
+
 static int place_judge(void *ctx, const struct object_place *p, struct err *err)
 {
     const struct place_space *s = ctx;
@@ -49,7 +65,7 @@ int lake_place_open_below(struct object_place *out, struct lake *l, struct arena
     env.judge = place_judge;
     env.judge_ctx = &space;
     if (code == 0 && prefix.len) {
-        key = arena_fmt(a, STR_FMT "/" STR_FMT, STR_ARG(prefix), STR_ARG(key));
+        key = place_key_below(a, prefix, key);
         space.begin = str_head(key, prefix.len + 1);
     }
     if (code == 0 && arena_error(a) < 0)

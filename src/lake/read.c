@@ -13,7 +13,7 @@ int lake_commit_tree(struct lake *l, struct arena *a, const struct lake_repo *r,
     struct lake_commit c;
 
     *root = STR_EMPTY;
-    if (commit_id.len == 0)
+    if (commit_id.len == 0 || commit_cache_tree(l->commits, a, r->partition, commit_id, root))
         return 0;
     int code = lake_commit_get(l, a, r, commit_id, &c, err);
     if (code == ERR_NOT_FOUND) /* a branch or a tag has this commit, so it must exist */
@@ -23,15 +23,29 @@ int lake_commit_tree(struct lake *l, struct arena *a, const struct lake_repo *r,
     return code;
 }
 
+/* Opens the tree of the commit to look up the path. If the path is to be read without waiting, the
+ * store can read only nodes that are in memory, so it need not know where the node files are. */
+static int path_open_tree(struct head_tree *out, struct lake *l, struct arena *a,
+                          const struct lake_repo *r, struct str commit_id, struct lake_path *p,
+                          struct err *err)
+{
+    int code = p->tree.p ? 0 : lake_commit_tree(l, a, r, commit_id, &p->tree, err);
+
+    *out = (struct head_tree){.root = p->tree};
+    if (code == 0 && p->now)
+        out->store = (struct tree_store){.cache = l->cache, .scope = r->partition, .now = true};
+    else if (code == 0)
+        code = lake_tree_store(l, r, &out->store, err);
+    out->is_open = code == 0 && !p->now;
+    return code;
+}
+
 int head_tree_open(struct head_tree *out, struct lake *l, struct arena *a,
                    const struct lake_repo *r, struct str commit_id, struct err *err)
 {
-    *out = (struct head_tree){0};
-    int code = lake_commit_tree(l, a, r, commit_id, &out->root, err);
-    if (code == 0)
-        code = lake_tree_store(l, r, &out->store, err);
-    out->is_open = code == 0;
-    return code;
+    struct lake_path any = {0};
+
+    return path_open_tree(out, l, a, r, commit_id, &any, err);
 }
 
 void head_tree_release(struct head_tree *t, struct lake *l)
@@ -104,8 +118,6 @@ static int path_judge_rows(struct lake_path *p, const struct kv_value *rows, siz
 static int path_ask_tree(struct lake_path *p, struct arena *a, struct head_tree *t, struct err *err)
 {
     struct tree_record record;
-
-    t->store.now = p->now;
     int code = t->root.len ? tree_get(&t->store, a, t->root, p->path, &record, err) : ERR_NOT_FOUND;
     if (code == ERR_NOT_FOUND)
         return 0;
@@ -177,7 +189,7 @@ static int paths_ask_tree(struct lake *l, struct arena *a, const struct lake_rep
         if (!asks[i])
             continue;
         if (!is_open)
-            code = head_tree_open(&tree, l, a, r, b->commit_id, err);
+            code = path_open_tree(&tree, l, a, r, b->commit_id, &paths[i], err);
         is_open = true;
         if (code == 0)
             code = path_ask_tree(&paths[i], a, &tree, err);
@@ -218,15 +230,19 @@ static int look_at_commit(struct look *k, const struct lake_ref *ref, struct err
     int code = lake_check_expired(k->lake, k->arena, k->repo, ref, err);
 
     if (code == 0)
-        code = head_tree_open(&tree, k->lake, k->arena, k->repo, ref->commit_id, err);
+        code = path_open_tree(&tree, k->lake, k->arena, k->repo, ref->commit_id, &k->path, err);
     if (code == 0)
         code = path_ask_tree(&k->path, k->arena, &tree, err);
     head_tree_release(&tree, k->lake);
     return code;
 }
 
-static int look_at_branch(struct look *k, const struct lake_branch *b, struct err *err)
+/* `tree` is the tree of the branch's head; p NULL: it is not known. Afterwards k->path.tree is the
+ * tree, if it is known or was read. */
+static int look_at_branch(struct look *k, const struct lake_branch *b, struct str tree,
+                          struct err *err)
 {
+    k->path.tree = tree;
     if (k->path.now && b->sealed_count > LOOK_SEALED_MAX)
         return ERR_AGAIN;
     return lake_read_paths(k->lake, k->arena, k->repo, b, &k->path, 1, err);
@@ -241,7 +257,7 @@ static int look_until_same(struct look *k, struct lake_branch *b, struct err *er
     struct lake_repo now;
     int code;
 
-    while ((code = look_at_branch(k, b, err)) == ERR_AGAIN && !k->path.now) {
+    while ((code = look_at_branch(k, b, STR_EMPTY, err)) == ERR_AGAIN && !k->path.now) {
         code = clock_mono_ms() > deadline
                    ? err_code(err, ERR_BUSY)
                    : lake_read_branch(k->lake, NULL, k->arena, k->repo, name, &now, b, err);
@@ -249,7 +265,7 @@ static int look_until_same(struct look *k, struct lake_branch *b, struct err *er
             return code;
     }
     if (code == 0)
-        branch_cache_put(k->lake->branches, k->repo->partition, b, STR_EMPTY);
+        branch_cache_put(k->lake->branches, k->repo->partition, b, STR_EMPTY, k->path.tree);
     return code;
 }
 
@@ -279,7 +295,11 @@ static bool look_by_cache(struct look *k, int *code, struct err *err)
 
     if (!b)
         return false;
-    *code = look_at_branch(k, &b->branch, err);
+    *code = look_at_branch(k, &b->branch, b->tree, err);
+    if (*code == 0 && !b->tree.p && k->path.tree.p)
+        branch_cache_put(k->lake->branches, k->repo->partition, &b->branch, STR_EMPTY,
+                         k->path.tree);
+    k->path.tree = STR_EMPTY; /* it may be the cache's */
     cached_branch_unref(b);
     return *code != ERR_NOT_FOUND && (*code != ERR_AGAIN || k->path.now);
 }

@@ -36,6 +36,9 @@ struct lake_path {
     /* set by the caller: the tree is read without waiting, and lake_read_paths() returns ERR_AGAIN
      * if that is not possible */
     bool now;
+    /* The tree of the branch's head. Set by the caller if it knows the tree; otherwise p is NULL,
+     * and lake_read_paths() sets it if it reads the tree. */
+    struct str tree;
     /* The answer: */
     struct kv_value staged;    /* the row of the staging token */
     bool is_below;             /* a sealed token or the tree has the path */

@@ -138,6 +138,14 @@ int lake_commit_read(struct lake_commit *out, struct arena *a, struct str in, st
     return record_read(out, commit_fields, a, in, "a commit", err);
 }
 
+int lake_commit_read_tree(struct str *tree, struct str in, struct err *err)
+{
+    static const struct proto_field fields[] = {{.number = 5, .type = PROTO_STR}, {0}};
+
+    *tree = STR("");
+    return record_read(tree, fields, NULL, in, "a commit", err);
+}
+
 void lake_entry_write(struct buf *out, const struct lake_entry *e)
 {
     proto_write(out, entry_fields, e);

@@ -116,6 +116,9 @@ int lake_tag_read(struct lake_tag *out, struct str in, struct err *err) MUST_CHE
 void lake_commit_write(struct buf *out, const struct lake_commit *c);
 int lake_commit_read(struct lake_commit *out, struct arena *a, struct str in,
                      struct err *err) MUST_CHECK;
+/* Reads only the id of the commit's tree, which is borrowed from `in`; tree->p is not NULL, even if
+ * the tree is empty. */
+int lake_commit_read_tree(struct str *tree, struct str in, struct err *err) MUST_CHECK;
 void lake_entry_write(struct buf *out, const struct lake_entry *e);
 /* Appends only the members of `extra`. Appends nothing if the entry has none of them. */
 void lake_entry_write_extra(struct buf *out, const struct lake_entry *e);

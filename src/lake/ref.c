@@ -35,12 +35,9 @@ static int ref_find_prefix(struct lake *l, struct kv_view *view, struct arena *a
 
 /* Whether the name is the id of a commit that was read before. Such a commit still exists, because
  * commits are removed only together with their repository. */
-static bool ref_is_known(struct lake *l, struct arena *a, const struct lake_repo *r,
-                         struct str name)
+static bool ref_is_known(struct lake *l, const struct lake_repo *r, struct str name)
 {
-    struct str record;
-
-    return lake_is_commit_id(name) && commit_cache_get(l->commits, a, r->partition, name, &record);
+    return lake_is_commit_id(name) && commit_cache_has(l->commits, r->partition, name);
 }
 
 /* Reads in one round trip the repository's record, and the three rows that the name may mean: a
@@ -54,7 +51,7 @@ static int ref_find_name(struct lake *l, struct kv_view *view, struct arena *a,
                               lake_key_branch(a, r->partition, name),
                               lake_key_tag(a, r->partition, name)};
     struct kv_value values[ARRAY_SIZE(names)] = {0};
-    bool is_known = ref_is_known(l, a, r, name);
+    bool is_known = ref_is_known(l, r, name);
     struct lake_tag tag;
     int code = kv_get_many(l->kv, view, a, names, is_known ? 1 : ARRAY_SIZE(names), values, err);
 

@@ -189,7 +189,8 @@ static int stage_read(struct staging *s, struct err *err)
     if (code == 0)
         code = lake_judge_protection(&values[2], s->name, LAKE_PROTECT_STAGING, err);
     if (code == 0)
-        branch_cache_put(s->lake->branches, s->asked->partition, &s->branch, s->repo.stamp);
+        branch_cache_put(s->lake->branches, s->asked->partition, &s->branch, s->repo.stamp,
+                         STR_EMPTY);
     return code;
 }
 

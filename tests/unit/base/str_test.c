@@ -52,6 +52,24 @@ TEST(str, cut_and_token_walk_a_list)
     CHECK(!str_token(&rest, ", ", &token));
 }
 
+TEST(str, utf8_is_checked_at_every_offset)
+{
+    char text[40];
+
+    for (size_t len = 0; len <= sizeof(text); len++) {
+        memset(text, 'a', sizeof(text));
+        CHECK(str_is_utf8(str_n(text, len)));
+        for (size_t at = 0; at + 2 <= len; at++) {
+            memset(text, 'a', sizeof(text));
+            memcpy(text + at, "\xc3\xa4", 2);
+            CHECK(str_is_utf8(str_n(text, len)));
+            CHECK(!str_is_utf8(str_n(text, at + 1)));
+            text[at] = 'a';
+            CHECK(!str_is_utf8(str_n(text, len)));
+        }
+    }
+}
+
 TEST(str, utf8_refuses_surrogates_and_overlong_forms)
 {
     CHECK(str_is_utf8(STR("a\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80")));

@@ -8,7 +8,8 @@
 
 struct db *dbtest_open(const char *path)
 {
-    static const struct db_cf_spec cfs[] = {{.name = "a", .skips = true}, {.name = "b"}};
+    static const struct db_cf_spec cfs[] = {{.name = "a", .skips = true, .absent = true},
+                                            {.name = "b"}};
     struct db_options o = {.path = path, .cfs = cfs, .cf_count = ARRAY_SIZE(cfs)};
     struct db *db = NULL;
     struct err err = {0};

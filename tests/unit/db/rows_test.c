@@ -13,14 +13,20 @@ static struct rows_look look_at(const char *key)
     return (struct rows_look){.cf = NULL, .key = str_z(key)};
 }
 
-static bool holds(struct rows *r, const char *key)
+static enum rows_answer ask(struct rows *r, const char *key)
 {
     struct rows_look look = look_at(key);
     struct buf value = BUF_INIT(0);
-    bool found = rows_get(r, &look, NULL, &value);
+    enum rows_answer answer = rows_get(r, &look, NULL, &value);
 
+    CHECK(answer == ROWS_HIT || value.len == 0);
     buf_release(&value);
-    return found;
+    return answer;
+}
+
+static bool holds(struct rows *r, const char *key)
+{
+    return ask(r, key) == ROWS_HIT;
 }
 
 static void bring(struct rows *r, const char *key, struct str value)
@@ -28,8 +34,17 @@ static void bring(struct rows *r, const char *key, struct str value)
     struct rows_look look = look_at(key);
     struct buf none = BUF_INIT(0);
 
-    CHECK(!rows_get(r, &look, NULL, &none));
+    CHECK_INT(rows_get(r, &look, NULL, &none), ROWS_MISS);
     rows_keep(r, &look, value);
+}
+
+static void bring_absent(struct rows *r, const char *key)
+{
+    struct rows_look look = look_at(key);
+    struct buf none = BUF_INIT(0);
+
+    CHECK_INT(rows_get(r, &look, NULL, &none), ROWS_MISS);
+    rows_keep_absent(r, &look);
 }
 
 TEST(rows, a_row_leaves_before_it_is_written_and_cannot_enter_meanwhile)
@@ -47,6 +62,51 @@ TEST(rows, a_row_leaves_before_it_is_written_and_cannot_enter_meanwhile)
     bring(r, "k", STR("new"));
     CHECK(holds(r, "k"));
     rows_free(r);
+}
+
+TEST(rows, an_absent_row_is_known_until_it_is_written)
+{
+    struct rows *r = rows_new(MIB);
+    struct rows_look before = look_at("k");
+    struct buf none = BUF_INIT(0);
+    uint64_t hash = rows_hash(r, NULL, STR("k"));
+
+    CHECK_INT(rows_get(r, &before, NULL, &none), ROWS_MISS);
+    bring_absent(r, "k");
+    CHECK_INT(ask(r, "k"), ROWS_ABSENT);
+    rows_write_begin(r, &hash, 1);
+    CHECK_INT(ask(r, "k"), ROWS_MISS);
+    bring_absent(r, "k");
+    CHECK_INT(ask(r, "k"), ROWS_MISS);
+    rows_write_end(r, &hash, 1);
+    rows_keep_absent(r, &before);
+    CHECK_INT(ask(r, "k"), ROWS_MISS);
+    bring(r, "k", STR("v"));
+    CHECK_INT(ask(r, "k"), ROWS_HIT);
+    rows_free(r);
+}
+
+TEST(rows, a_row_that_was_found_absent_is_found_once_it_is_put)
+{
+    struct db *db = dbtest_open(dbtest_path("db"));
+    struct db_view *snapshot;
+    struct err err = {0};
+
+    for (int i = 0; i < 3; i++) {
+        EXPECT_ROW(db, "a", "k", NULL);
+        EXPECT_ROW(db, "a", "k", NULL);
+        CHECK_OK(db_snapshot(&snapshot, db, &err));
+        dbtest_put(db, "a", "k", "");
+        EXPECT_ROW(db, "a", "k", "");
+        dbtest_expect(snapshot, db_cf(db, "a"), "k", NULL);
+        db_snapshot_free(snapshot);
+        if (i == 0)
+            CHECK_OK(db_delete(db, db_cf(db, "a"), STR("k"), DB_VOLATILE, &err));
+        else
+            CHECK_OK(db_delete_range(db, db_cf(db, "a"), STR("k"), STR("l"), &err));
+    }
+    EXPECT_ROW(db, "a", "k", NULL);
+    db_close(db);
 }
 
 TEST(rows, what_was_fetched_before_a_write_does_not_enter_after_it)
@@ -134,6 +194,10 @@ static int write_step(struct db_tx *tx, void *ctx, struct err *err)
 
     for (int i = 0; i < KEYS; i++)
         db_tx_put(tx, race->cf, str_z(race_keys[i]), str_n(text, (size_t)len));
+    if (race->written % 2)
+        db_tx_delete(tx, race->cf, STR("odd"));
+    else
+        db_tx_put(tx, race->cf, STR("odd"), str_n(text, (size_t)len));
     return 0;
 }
 
@@ -149,6 +213,18 @@ static int read_step(struct race *race, struct db_view *view, int key)
     return (int)step;
 }
 
+/* The row "odd" is there exactly in the states that odd steps have made. */
+static void read_odd(struct race *race, struct db_view *view)
+{
+    int before = read_step(race, view, 0);
+    struct buf value = BUF_INIT(0);
+    int code = db_get(view, race->cf, STR("odd"), &value, NULL);
+
+    buf_release(&value);
+    if (read_step(race, view, 0) == before)
+        CHECK_INT(code, before % 2 ? 0 : ERR_NOT_FOUND);
+}
+
 /* Never older than what was acknowledged, never back in time, and a snapshot is one moment. */
 static void read_all(void *ctx)
 {
@@ -162,6 +238,7 @@ static void read_all(void *ctx)
             CHECK(step >= acknowledged);
             CHECK(step >= last);
         }
+        read_odd(race, db_latest(race->db));
         struct db_view *snapshot;
         struct err err = {0};
         CHECK_OK(db_snapshot(&snapshot, race->db, &err));
@@ -169,6 +246,7 @@ static void read_all(void *ctx)
         CHECK(step >= last);
         for (int i = 1; i < KEYS; i++)
             CHECK_INT(read_step(race, snapshot, i), step);
+        read_odd(race, snapshot);
         db_snapshot_free(snapshot);
     }
 }
