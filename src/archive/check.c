@@ -118,7 +118,7 @@ int archive_check_account(struct archive_check *k, struct archive *x,
     if (code == 0)
         code = check_added(&one, err);
     if (code == 0)
-        code = check_objects(&one, err);
+        code = check_account_objects(&one, err);
     k->accounts++;
     archive_record_release(&one.record);
     shelf_close(&one.shelf);
@@ -154,5 +154,5 @@ int archive_check_all(struct archive_check *k, struct archive *x, struct err *er
 {
     int code = check_tracked(k, x, err);
 
-    return code < 0 ? code : check_walk(k, x, err);
+    return code < 0 ? code : check_satellites(k, x, err);
 }

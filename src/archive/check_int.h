@@ -35,12 +35,12 @@ bool check_is_settled(struct account_check *k, int *code, struct err *err);
 
 /* Lists the account's folder, compares each object with the record, and then reports the objects of
  * the record that there are not. */
-int check_objects(struct account_check *k, struct err *err) MUST_CHECK;
+int check_account_objects(struct account_check *k, struct err *err) MUST_CHECK;
 
 /* Reports a finding about an account, or about a bucket. Its strings are borrowed. */
 void check_report(struct archive_check *k, const struct check_finding *f);
 /* Lists all satellites: finds objects that no tracked account explains, and uploads that are
  * open. */
-int check_walk(struct archive_check *k, struct archive *x, struct err *err) MUST_CHECK;
+int check_satellites(struct archive_check *k, struct archive *x, struct err *err) MUST_CHECK;
 
 #endif

@@ -202,16 +202,16 @@ static int check_extra(struct account_check *k, const struct object_info *info,
 
 /* --- the folder --- */
 
-typedef int check_object_fn(struct account_check *k, const struct object_info *info,
+typedef int check_listed_fn(struct account_check *k, const struct object_info *info,
                             const struct archive_object *o, struct err *err);
-static check_object_fn *const check_kinds[ARCHIVE_KINDS] = {
+static check_listed_fn *const check_kinds[ARCHIVE_KINDS] = {
     [ARCHIVE_BUNDLE] = check_bundle,
     [ARCHIVE_ZIP] = check_zip,
     [ARCHIVE_REPO_ERROR] = check_error,
     [ARCHIVE_EXTRA] = check_extra,
 };
 
-static int check_object(struct account_check *k, const struct object_info *info, struct err *err)
+static int check_listed(struct account_check *k, const struct object_info *info, struct err *err)
 {
     struct archive_object o;
 
@@ -236,7 +236,7 @@ static int check_folder(struct account_check *k, struct err *err)
                                  .limit = OBJECT_LIST_MAX};
         code = shelf_list(&k->shelf, &a, &o, &page, err);
         for (size_t i = 0; i < page.count && code == 0; i++)
-            code = check_object(k, &page.entries[i].info, err);
+            code = check_listed(k, &page.entries[i].info, err);
         buf_reset(&after);
         buf_append_str(&after, page.next);
         arena_reset(&a);
@@ -272,7 +272,7 @@ static void check_missing(struct account_check *k, const struct record_repo *r)
                         rows[i].text);
 }
 
-int check_objects(struct account_check *k, struct err *err)
+int check_account_objects(struct account_check *k, struct err *err)
 {
     uint64_t stored = 0;
 

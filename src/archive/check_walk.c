@@ -247,7 +247,7 @@ static int walk_satellite(struct check_walk *w, struct err *err)
     return code;
 }
 
-int check_walk(struct archive_check *k, struct archive *x, struct err *err)
+int check_satellites(struct archive_check *k, struct archive *x, struct err *err)
 {
     struct check_walk *w = xcalloc(1, sizeof(*w));
     int code;
