@@ -159,7 +159,7 @@ struct forge_session {
     const struct forge_kind_row *row;
     const _Atomic(bool) *cancel;
     struct arena arena; /* memory of `account` */
-    /* The account that was found last; `login` is spelled as the caller wrote it. */
+    /* The account that forge_account() found last; `login` is spelled as the forge spells it. */
     struct forge_account account;
     struct str *token_ids; /* ids of all tokens, in the arena */
     unsigned requests;

@@ -411,8 +411,8 @@ static int repo_catch_up(struct repo_work *w, struct err *err)
     return code;
 }
 
-/* Asks for the tip of HEAD and its tree, without history. *pack stays NULL if there is no such
- * tip. */
+/* Fetches the commit at the tip of HEAD with its tree, without history. *pack stays NULL if the
+ * server has no HEAD, or if the stored ZIP file was made from this tip. */
 static int repo_zip_fetch(struct repo_work *w, struct reader **pack, struct str *tip,
                           struct err *err)
 {

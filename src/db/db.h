@@ -59,8 +59,9 @@ struct db_options {
      * and each family with `skips` gets a cache of gaps of 1/16 of that size. */
     size_t cache_bytes;
     size_t memtable_bytes; /* size of all write buffers together; 0: 16 MiB */
-    /* Writes are refused while less than this is free on the disk; 0: 64 MiB. A ballast file of
-     * half that size is kept in addition, for urgent writes. */
+    /* While less than this is free on the disk, DB_DURABLE changes are refused; other changes may
+     * use this reserve (enum db_durability). 0: 64 MiB. A ballast file of half that size is kept in
+     * addition, for urgent writes. */
     size_t reserve_bytes;
     const struct log *log; /* NULL: no log lines */
     db_failed_fn *failed;  /* may be NULL */

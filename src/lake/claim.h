@@ -1,15 +1,16 @@
 /* The claim of a namespace: the object `_lakefs/dummy` in it says which repository the namespace
  * belongs to, so that no two repositories share a namespace, and no namespace lies inside another
  * one. It also says which lake has used the namespace last, so that no lake removes files of
- * another lake (docs/lake-keeping.md, "Two lakes in one namespace"). For that the object names a
- * *life*, which is the random id of one start of a weir over the lake's records. The records have a
- * row for each of their own lives, so a life without a row is that of another lake.
+ * another lake (docs/lake-keeping.md, "Two lakes in one namespace"). For that the object has the id
+ * of a *life*. Each start of weir on the lake's records begins a life with a random id, and puts a
+ * row for the life into the records before it writes the id into a claim. So a life that has no row
+ * in this lake's records belongs to another lake.
  *
  * A row `claims/<partition>` is put before the object, and the write that makes the repository
  * removes the row. A claim is *void* if its repository does not exist: the claim was left behind by
- * a crash, or by a repository that was deleted. Whoever finds a claim that may be void first
- * removes its row, and then looks for the repository. Without the row the repository can no longer
- * be made, so the claim can be replaced.
+ * a crash, or by a repository that was deleted. A caller that finds a claim and thinks that it may
+ * be void removes the row of that claim first, and looks for the repository afterwards. Without the
+ * row the repository can no longer be made, so the claim can be replaced.
  *
  * Any thread may call these functions. */
 #ifndef LAKE_CLAIM_H

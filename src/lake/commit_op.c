@@ -161,8 +161,8 @@ static bool tokens_equal(const struct str *a, const struct str *b, size_t count)
     return true;
 }
 
-/* Decides whether the tree that was built fits the branch as it was read last (R1 to R4). *newer is
- * the number of tokens that were sealed after those of the tree (P). */
+/* Decides whether the tree that was built fits the branch as it was read last (docs/lake.md, C5, R1
+ * to R4). *newer is the number of tokens that were sealed after those of the tree (P). */
 static enum overlap commit_overlap(struct committing *k, size_t *newer)
 {
     const struct lake_branch *b = &k->branch;

@@ -1,6 +1,7 @@
-/* Garbage collection: bodies of objects and node files that no live ref leads to are removed from
- * the repository's namespace. docs/lake-keeping.md has the steps, and why they are safe beside
- * every other operation (docs/lake.md, L10).
+/* Garbage collection: removes from the repository's namespace the bodies of objects that no kept
+ * commit and no staged change names, and the node files that no kept commit leads to.
+ * docs/lake-keeping.md has the steps, and why they are safe beside every other operation
+ * (docs/lake.md, L10).
  *
  * The rules of retention say for how many days the ancestors of a branch's head are kept. A
  * repository without rules keeps every commit; a collection then removes only files that no commit

@@ -92,7 +92,7 @@ static int ref_scans_peek(struct ref_names *n, struct str *out, struct err *err)
 
 /* --- the order of `<name>/` --- */
 
-/* Whether `name/` comes before `of/`, where `of` is a prefix of `name`. */
+/* Whether `of` is a proper prefix of `name`, and `name/` comes before `of/`. */
 static bool ref_name_precedes(struct str name, struct str of)
 {
     return name.len > of.len && str_starts(name, of) && (unsigned char)name.p[of.len] < '/';

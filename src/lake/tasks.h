@@ -1,7 +1,8 @@
 /* The lake's tasks on the queue (docs/queue.md): removing the remains of deleted repositories,
- * collections of garbage, imports, dumps and restores of refs, and hooks after events. A task names
- * a repository and its partition. So a task of a deleted repository does nothing to a new
- * repository of the same name. */
+ * collections of garbage, imports, dumps and restores of refs, and hooks after events. A task about
+ * one repository names the repository and its partition, so a task of a deleted repository does
+ * nothing to a new repository of the same name. The task that removes remains names no repository:
+ * it works on all of them. */
 #ifndef LAKE_TASKS_H
 #define LAKE_TASKS_H
 

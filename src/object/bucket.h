@@ -555,8 +555,8 @@ struct storage_ops {
      * change is under way, or the storage does not know. NULL: the storage never knows. Does not
      * block. */
     uint64_t (*generation)(struct storage *s, struct str bucket);
-    /* Makes calls that wait for the peer fail within a moment; later calls fail too. Called before
-     * close(), from any thread. NULL: no call waits for a peer. */
+    /* Ends the calls that wait for the peer: each fails within a moment, and all later calls fail
+     * too. Called before close(), from any thread. NULL: no call waits for a peer. */
     void (*abort)(struct storage *s);
     void (*close)(struct storage *s);
 };

@@ -14,7 +14,9 @@
 /* The two sides of a bucket. `route` is NULL if the bucket is not being switched. */
 struct side_pair {
     struct storage *route, *other; /* the side that the route leads to now, and the other side */
-    struct storage *begun; /* the side where the uploads that begun() remembers were begun (S7) */
+    /* The new side of the switch, also after the switch was aborted. The uploads that begun() has
+     * remembered are on this side (S7). */
+    struct storage *begun;
     bool route_only; /* the route still leads to the side that is being left, so a key without a
                         version vector (docs/replication.md) is looked for only there */
     struct str user, bucket; /* the bucket's owner and name; in the arena */
@@ -71,7 +73,7 @@ struct bucket_sides {
     int (*removed)(void *ctx, struct arena *a, const struct side_pair *p, const struct str *keys,
                    size_t count, struct err *err);
     /* Called after an upload was begun at the route's side and before the client gets the answer.
-     * Remembers the upload. */
+     * Remembers the upload, but only while the route leads to the new side of the switch. */
     int (*begun)(void *ctx, const struct side_pair *p, struct str key, struct str id,
                  struct err *err);
     /* Makes one listing of both sides. buckets[0] is on the route's side, buckets[1] on the other

@@ -15,7 +15,8 @@ enum {
     MOVE_KEYS = 1000,     /* most keys of a window */
     MOVE_DRAIN_MS = 300,  /* longest time that a closed window waits for its requests to end */
     MOVE_AGE_MS = 100,    /* requests older than this are not waited for: the window ends below
-                             their keys */
+                             their keys; the pause after the first failed hand-over is twice
+                             this, or longer */
     MOVE_TRIES = 10,      /* tries to hand a window over before the move rests */
     MOVE_REST_MS = 10000, /* how long a move rests after these tries, and after an error */
     MOVE_RESTS = 3,       /* after this many rests without progress a split ends */

@@ -12,10 +12,11 @@ enum {
     INSTANCE_LEN = 8,
     /* Changes that one run of the script writes; one run blocks the store for about 1 ms. */
     SHARE_BATCH = 64,
-    SHARE_KEY_MAX = 64, /* most bytes of a client's key that are published */
-    ASKED_MAX = 1024,   /* most torrents in `asked`, which the take-over loads first */
-    ASKED_SEEN = 4096,  /* size of `seen`, which remembers recently announced torrents */
-    SHARE_STEPS = 3,    /* one waiting item is written as up to this many changes */
+    /* At most this many bytes of a client's key are published; the rest is left out. */
+    SHARE_KEY_MAX = 64,
+    ASKED_MAX = 1024,  /* most torrents in `asked`, which the take-over loads first */
+    ASKED_SEEN = 4096, /* size of `seen`, which remembers recently announced torrents */
+    SHARE_STEPS = 3,   /* one waiting item is written as up to this many changes */
 };
 
 /* A change that waits to be written: the newest change of a peer, merged with its earlier waiting

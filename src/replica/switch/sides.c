@@ -426,8 +426,7 @@ static int is_remembered(struct sides *s, struct arena *a, const struct side_pai
 
 /* Chooses the storage of an upload. Uploads that were begun during the switch are in the set `s:up`
  * until it expires. For any other upload the old storage is asked. If the old storage does not have
- * the upload, the request goes to the storage where uploads are begun now, which may have finished
- * it. */
+ * the upload, the request goes to the new side of the switch, which may have finished it. */
 static int sides_upload(void *ctx, struct arena *a, const struct side_pair *p,
                         const struct side_ask *ask, struct str id, struct side_choice *out,
                         struct err *err)

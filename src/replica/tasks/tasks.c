@@ -16,8 +16,10 @@ enum {
     KNOWN_NAPS = 100,
     NAP_US = 10000,
     OUTSTANDING_MAX = 10000,
-    LOCK_WAIT_MS = 200,   /* wait for a lock; tasks of the same put often run at the same time */
-    NAP_MS = 1000,        /* longest wait of a thread for a limit; then the task is put back */
+    LOCK_WAIT_MS = 200, /* wait for a lock; tasks of the same put often run at the same time */
+    /* Longest sleep for a limit. If a limit of requests demands a longer wait, the task is put
+     * back; for a limit of bytes the thread sleeps again. */
+    NAP_MS = 1000,
     MEMORY_S = S_PER_DAY, /* seconds for which a later try can continue an upload */
 };
 

@@ -38,8 +38,8 @@ bool pattern_expand(const struct pattern *p, const struct policy_request *r, str
 struct str pattern_never(const struct pattern *p);
 
 /* Whether the expanded pattern matches `s`. PATTERN_ONE matches one character, or one byte where
- * `s` is not UTF-8. policy_pattern.c says how long this takes. In a string over 64 KiB '?' never
- * matches. */
+ * `s` is not UTF-8. policy_pattern.c says how long this takes. A pattern with PATTERN_ONE never
+ * matches a string over 64 KiB; with `fold_case` no pattern does. */
 bool pattern_match(struct str pattern, struct str s, bool fold_case);
 
 /* --- conditions --- */

@@ -67,7 +67,9 @@ struct lifecycle_sweep {
     struct buf key, version; /* the last version, or upload, that was examined */
     struct buf whole;        /* the last key of which all versions were examined */
     /* About the versions of `key` that were examined so far: */
-    int64_t newer_ms;    /* when the last of them was made */
+    /* When the version that was examined last was made. The next version, which is older, has been
+     * noncurrent since then. */
+    int64_t newer_ms;
     uint64_t noncurrent; /* how many of them are noncurrent */
 };
 
