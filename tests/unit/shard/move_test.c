@@ -716,6 +716,33 @@ TEST(shard_move, a_bucket_with_a_version_or_an_upload_in_any_shard_is_not_remove
     move_lab_close(&l);
 }
 
+TEST(shard_move, garbage_keeps_no_bucket_from_being_removed)
+{
+    struct move_lab l;
+    struct arena a = {0};
+    struct err err = {0};
+
+    move_lab_open(&l, "weir");
+    move_lab_make(&l, false);
+    move_lab_do(&l, SHARD_SPLIT, "d", 1000);
+    move_lab_do(&l, SHARD_SPLIT, "g", 1000);
+    plant(&l, 0, "e");
+    plant(&l, 0, "z");
+    plant(&l, 1, "a");
+    plant(&l, 2, "f");
+    lab_put(l.bucket, &a, "f", STR("x"));
+    CHECK_ERR(mover_remove(l.mover, l.sharded, STR("alice"), &err), ERR_CONFLICT);
+    lab_remove(l.bucket, &a, "f", STR_EMPTY);
+    CHECK_OK(mover_remove(l.mover, l.sharded, STR("alice"), &err));
+    CHECK_INT(l.gone, 1);
+    arena_release(&a);
+    move_lab_close(&l);
+    move_lab_open(&l, "weir");
+    CHECK(!l.bucket && !l.sharded);
+    move_lab_check(&l, NULL);
+    move_lab_close(&l);
+}
+
 TEST(shard_move, an_object_that_is_put_while_the_bucket_is_being_closed_keeps_it)
 {
     struct move_lab l;
