@@ -116,10 +116,16 @@ int hand_over_next(struct sharded *s, struct hand_over *h, struct err *err) MUST
 
 /* --- garbage (H10); under s->changes --- */
 
-/* Removes rows that the place has in the window, some thousands in one call; *more says whether
- * others are left. No segment of the place may overlap the window. `m` is the newest map. */
+/* What move_remove_garbage() did. */
+struct garbage_removed {
+    uint64_t versions; /* grows by the versions and markers that were removed */
+    bool more;         /* rows are left in the window */
+};
+/* Removes rows that the place has in the window, some thousands in one call. No segment of the
+ * place may overlap the window. `m` is the newest map, and nothing is closed in it. */
 int move_remove_garbage(struct sharded *s, const struct shard_map *m, uint32_t number,
-                        const struct shard_window *w, bool *more, struct err *err) MUST_CHECK;
+                        const struct shard_window *w, struct garbage_removed *out,
+                        struct err *err) MUST_CHECK;
 /* Removes a shard that is not in the map, with all its rows. It is no error if the shard does not
  * exist. */
 int move_remove_shard(struct sharded *s, const struct shard_map *m, struct str name,

@@ -65,9 +65,9 @@ static int remove_garbage(struct sharded *s, struct err *err)
 
     for (size_t i = 0; code == 0 && i < m->segment_count; i++) {
         struct shard_window w = map_window(m, i);
-        bool more = map_place_at(m, i)->number != 0;
-        while (code == 0 && more)
-            code = move_remove_garbage(s, m, 0, &w, &more, err);
+        struct garbage_removed removed = {.more = map_place_at(m, i)->number != 0};
+        while (code == 0 && removed.more)
+            code = move_remove_garbage(s, m, 0, &w, &removed, err);
     }
     map_unref(m);
     return code;

@@ -413,6 +413,7 @@ int hand_over_next(struct sharded *s, struct hand_over *h, struct err *err)
     struct window x = {0};
     struct shard_map *m = NULL;
     struct arena a = {0};
+    struct garbage_removed removed = {0};
     int code = move_open_map(s, &m, err);
 
     if (code == 0 && m->move.id.len == 0)
@@ -420,7 +421,8 @@ int hand_over_next(struct sharded *s, struct hand_over *h, struct err *err)
     if (code == 0)
         code = window_choose(&x, s, m, h, &a, err);
     if (code == 0)
-        code = move_remove_garbage(s, m, x.to, &x.w, &h->cleaned, err);
+        code = move_remove_garbage(s, m, x.to, &x.w, &removed, err);
+    h->cleaned = removed.more;
     uint64_t since = clock_mono_ns();
     if (code == 0 && !h->cleaned) {
         code = window_close(&x, s, m, err);

@@ -37,8 +37,8 @@ int shard_verify(struct shards *s, struct storage *home, struct str name, verify
 
 /* Removes the garbage that shard_verify() finds: notes its windows in the map, removes it, and
  * marks the windows as clean. *removed is the number of versions that were removed, also after
- * an error. Does not wait for a move: ERR_BUSY: keys are being moved. ERR_DENIED: an object is
- * locked. */
+ * an error. Garbage is removed even under object lock. Does not wait for a move: ERR_BUSY: keys are
+ * being moved. */
 int shard_clean(struct shards *s, struct storage *home, struct str name, uint64_t *removed,
                 struct err *err) MUST_CHECK;
 

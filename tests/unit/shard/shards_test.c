@@ -403,6 +403,37 @@ TEST(shards, a_key_in_two_shards_is_named_and_only_newest_decides)
     shards_lab_close(&l);
 }
 
+TEST(shards, cleaning_removes_garbage_though_it_is_locked)
+{
+    struct bucket_info info = {.name = STR("box"), .owner = STR("owner"), .object_lock = true};
+    struct object_meta held = {.legal_hold = true};
+    struct arena a = ARENA_INIT(0);
+    struct shards_lab l;
+    struct bucket *b = NULL;
+    uint64_t removed = 0;
+    struct err err = {0};
+
+    shards_lab_open(&l);
+    CHECK_OK(l.home->ops->create_bucket(l.home, &info, &err));
+    shards_lab_fill(&l, "abef");
+    CHECK_OK(shard_enable(l.shards, l.home, STR("box"), 0, &err));
+    struct sharded *x = shards_find(l.shards, l.home, STR("box"));
+    shards_lab_split(x, "c");
+    CHECK_OK(l.home->ops->open_bucket(&b, l.home, STR_EMPTY, STR("box"), &err));
+    lab_put(b, &a, "e", STR("garbage"));
+    CHECK_OK(b->ops->set_meta(b, &a, STR("e"), STR_EMPTY, META_LEGAL_HOLD, &held, NULL, &err));
+    lab_remove(b, &a, "e", STR_EMPTY);
+    shards_lab_verify(&l, 1u << VERIFY_GARBAGE);
+    CHECK_OK(shard_clean(l.shards, l.home, STR("box"), &removed, &err));
+    CHECK_INT(removed, 2); /* the version and the marker */
+    shards_lab_verify(&l, 0);
+    shards_lab_expect(&l, "a b e f");
+    b->ops->unref(b);
+    sharded_unref(x);
+    arena_release(&a);
+    shards_lab_close(&l);
+}
+
 TEST(shards, verify_names_shards_that_are_missing_or_stray)
 {
     struct arena a = ARENA_INIT(0);
