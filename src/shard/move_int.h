@@ -80,7 +80,7 @@ int move_open_place(struct sharded *s, const struct shard_map *m, uint32_t numbe
 int move_publish(struct sharded *s, struct shard_map *draft, const char *step,
                  struct err *err) MUST_CHECK;
 /* Opens whatever the newest map has closed. Rows of a window that was being moved first go back to
- * the owner of the window. */
+ * the owner of the window, and shards whose state was being changed first get one state. */
 int move_repair(struct sharded *s, struct err *err) MUST_CHECK;
 /* Returns a reference to a newest map in which nothing is closed; repairs the map if necessary.
  * ERR_CONFLICT: the bucket is being removed. ERR_NO_BUCKET: the bucket is plain. */

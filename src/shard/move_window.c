@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "object/local/local_adopt.h"
 #include "shard/move_int.h"
+#include "shard/state.h"
 
 /* The next window of a move, as chosen before it is closed. */
 struct window {
@@ -106,6 +107,8 @@ int move_repair(struct sharded *s, struct err *err)
     mutex_assert_held(&s->changes);
     if (m->closed == SHARD_CLOSED_ADOPT)
         code = window_give_back(s, m, err);
+    else if (m->closed == SHARD_CLOSED_DOCUMENTS)
+        code = state_repair(s, m, err);
     if (code == 0 && m->closed != SHARD_OPEN) {
         struct shard_map *draft = map_draft(m);
         map_open(draft);
