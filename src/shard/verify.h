@@ -47,6 +47,17 @@ int shard_clean(struct shards *s, struct storage *home, struct str name, uint64_
 int shard_reload(struct shards *s, struct storage *home, struct str name,
                  struct err *err) MUST_CHECK;
 
+/* Removes the map and the shards of a bucket that itself does not exist any more, with the keys
+ * that are in the shards, so that the name is free. ERR_NOT_FOUND: the bucket is not broken.
+ * ERR_EXISTS: the bucket exists. ERR_UNAVAILABLE: the name is free, but something is left. */
+int shard_remove_left(struct shards *s, struct storage *home, struct str name,
+                      struct err *err) MUST_CHECK;
+/* Takes over a bucket whose newest map another installation of weir has written, and serves it by
+ * that map. ERR_NOT_FOUND: the bucket is not broken. ERR_EXISTS: the map is of this installation.
+ */
+int shard_take_over(struct shards *s, struct storage *home, struct str name,
+                    struct err *err) MUST_CHECK;
+
 struct rebuild_options {
     bool newest; /* a key that two shards have goes to the shard whose version is newer */
     /* Called for each key that two shards have. May be NULL. */

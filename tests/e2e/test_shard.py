@@ -621,6 +621,35 @@ def test_a_destroyed_map_is_made_anew_from_the_contents(serve, weir, tmp_path):
     check_box(server.s3())
 
 
+def test_a_bucket_that_is_missing_under_its_map_is_said_and_its_name_is_freed(serve, weir, tmp_path):
+    server = serve(data=tmp_path / "data").ready()
+    it = Sharded(server, weir)
+    fill(server.box())
+    it.run("shard", "enable", "box")
+    it.split("c/", "e/")
+    parts = it.parts()
+    mishap(server, "remove", "box")
+    server = serve(data=tmp_path / "data").ready()
+    it, s3 = Sharded(server, weir), server.s3()
+    row = it.run("shard", "status", "--json")[0]
+    assert row["state"] == "broken" and "the bucket itself is missing" in row["error"]
+    assert code_of(s3.create_bucket, Bucket="box") in ("SlowDown", "ServiceUnavailable")
+    it.run("shard", "rebuild", "box", status=1)
+    it.run("shard", "rebuild", "box", "--remove")
+    assert it.run("shard", "status", "--json") == []
+    assert server.stop() == 0
+    for part in parts:
+        tool = [BUILD / "tests/tools/local_bucket", server.data, "remove", part]
+        assert subprocess.run(tool, capture_output=True).returncode == 1, f"{part} is left"
+    server = serve(data=tmp_path / "data").ready()
+    it, s3 = Sharded(server, weir), server.s3()
+    fill(server.box())
+    it.run("shard", "enable", "box")
+    it.split("d/")
+    assert it.run("shard", "verify", "box", "--json") == []
+    check_box(s3)
+
+
 def test_a_damaged_newest_map_is_replaced_by_one_from_the_contents(serve, weir, tmp_path):
     server = serve(data=tmp_path / "data").ready()
     it = Sharded(server, weir)

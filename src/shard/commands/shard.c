@@ -45,6 +45,9 @@ static const struct flag shard_rebuild_flags[] = {
      "Make a map from the keys in the shards; the map bucket must be destroyed."},
     {"newest", FLAG_SWITCH, NULL, NULL,
      "With --from-contents: a key that two shards have belongs to the one with the newer version."},
+    {"remove", FLAG_SWITCH, NULL, NULL,
+     "Remove the map and the shards, with the keys in them, of a bucket that itself does not exist "
+     "any more."},
     STORAGE_FLAG,
     CLIENT_FLAGS,
     {0},
@@ -195,11 +198,15 @@ static int shard_fill_enable(struct json_out *w, const struct invocation *inv, s
 static int shard_fill_rebuild(struct json_out *w, const struct invocation *inv, struct err *err)
 {
     bool contents = invocation_flag(inv, "from-contents"), newest = invocation_flag(inv, "newest");
+    bool remove = invocation_flag(inv, "remove");
 
+    if (contents && remove)
+        return err_set(err, ERR_INVALID, "--remove and --from-contents exclude each other");
     if (newest && !contents)
         return err_set(err, ERR_INVALID, "--newest needs --from-contents");
     json_out_member_bool(w, "from_contents", contents);
     json_out_member_bool(w, "newest", newest);
+    json_out_member_bool(w, "remove", remove);
     return shard_fill(w, inv, err);
 }
 
@@ -370,7 +377,9 @@ const struct command shard_commands[] = {
      .help =
          "Reads the log of maps anew. When the map bucket was destroyed, requests to the bucket "
          "fail; --from-contents then makes a map from the keys that are in the shards. A key in "
-         "two shards is named, and nothing is done, unless --newest decides.",
+         "two shards is named, and nothing is done, unless --newest decides.\n\n"
+         "When the bucket itself was removed by something other than weir, its name cannot be used "
+         "until --remove has removed its map and its shards, with all keys that are in them.",
      .examples = "weir shard rebuild photos --from-contents",
      .call = &shard_rebuild_call},
     {0},

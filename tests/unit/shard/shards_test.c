@@ -542,6 +542,53 @@ TEST(shards, a_map_bucket_that_is_not_the_buckets_own_is_ignored)
     arena_release(&a);
 }
 
+/* --- a bucket that is missing --- */
+
+static void remove_left(bool split)
+{
+    struct bucket_info info = {.name = STR("box"), .owner = STR("owner")};
+    struct shards_lab l;
+    struct bucket *b = NULL;
+    struct err err = {0};
+
+    shards_lab_open(&l);
+    struct sharded *x = shards_lab_enable(&l, "abcdef");
+    if (split)
+        shards_lab_split(x, "c");
+    sharded_unref(x);
+    CHECK_ERR(shard_remove_left(l.shards, l.home, STR("box"), &err), ERR_NOT_FOUND);
+    atomic_store(&l.home->overlay, NULL);
+    shards_lab_wipe(&l, STR("box"));
+    CHECK_INT(shards_lab_start(&l), 0);
+    CHECK_INT(shards_state(l.shards, l.home, STR("box"), &err), SHARDS_BROKEN);
+    CHECK(strstr(err.text, "missing") && strstr(err.text, "--remove"));
+    CHECK_ERR(storage_open_bucket(&b, l.home, STR_EMPTY, STR("box"), &err), ERR_UNAVAILABLE);
+    CHECK_ERR(storage_create_bucket(l.home, &info, &err), ERR_UNAVAILABLE);
+    CHECK_ERR(shard_reload(l.shards, l.home, STR("box"), &err), ERR_UNAVAILABLE);
+    l.recovers = false; /* as the mover does with the state "deleting" */
+    CHECK_ERR(shard_remove_left(l.shards, l.home, STR("box"), &err), ERR_UNAVAILABLE);
+    CHECK_INT(shards_state(l.shards, l.home, STR("box"), NULL), SHARDS_PLAIN);
+    struct bucket *log = NULL;
+    struct shard_map *head = NULL;
+    CHECK_OK(discover_open_log(&log, l.home, STR("box"), &err));
+    CHECK_OK(log_head(log, &head, &err));
+    CHECK_INT(head->state, SHARD_DELETING);
+    map_unref(head);
+    log->ops->unref(log);
+    CHECK_OK(storage_create_bucket(l.home, &info, &err));
+    shards_lab_close(&l);
+}
+
+TEST(shards, a_map_whose_bucket_is_missing_keeps_the_name_until_it_is_removed)
+{
+    remove_left(false);
+}
+
+TEST(shards, shards_whose_bucket_is_missing_keep_the_name_until_they_are_removed)
+{
+    remove_left(true);
+}
+
 /* --- several threads --- */
 
 TEST(shards, discovery_leaves_a_bucket_alone_that_another_thread_is_at_work_with)
