@@ -155,6 +155,16 @@ static int look_check_place(struct look *k, const struct shard_place *p, struct 
     return code == ERR_NO_BUCKET ? 0 : code;
 }
 
+/* Another installation may still serve the bucket, and would not know of the maps of this one. Only
+ * an administrator knows whether it does. */
+static int look_refuse_house(const struct look *k, struct err *err)
+{
+    return err_set(err, ERR_UNAVAILABLE,
+                   "another installation of weir has written it; if none but this one uses the "
+                   "storage any more, `weir shard rebuild " STR_FMT " --take-over` takes it over",
+                   STR_ARG(k->name));
+}
+
 static int look_check_map(struct look *k, struct err *err)
 {
     const struct shard_map *m = k->head;
@@ -168,6 +178,8 @@ static int look_check_map(struct look *k, struct err *err)
         k->id = m->id;
     if (m->id != k->id)
         return look_ignore(k, err, "its map is that of an earlier bucket of the same name");
+    if (k->s && !str_eq(m->house, shards_settings(k->s)->house))
+        return look_refuse_house(k, err);
     for (size_t i = 1; i < m->place_count && code == 0; i++)
         code = look_check_place(k, &m->places[i], err);
     return code;

@@ -3,6 +3,7 @@ import http.client
 import json
 import random
 import re
+import shutil
 import signal
 import subprocess
 import threading
@@ -619,6 +620,40 @@ def test_a_destroyed_map_is_made_anew_from_the_contents(serve, weir, tmp_path):
     it.run("shard", "disable", "box")
     wait_for(lambda: it.run("shard", "status", "--json") == [], "the plain bucket")
     check_box(server.s3())
+
+
+def test_a_copied_folder_is_used_by_a_new_installation_only_after_a_command(serve, weir, tmp_path, redis):
+    """The new installation has the old one's folder and database, but a store and a key file of its own."""
+    def start(folder):
+        server = serve("--store.engine=redis", f"--store.redis.url=redis://127.0.0.1:{redis.port}",
+                       data=tmp_path / folder).ready()
+        return Sharded(server, weir)
+
+    it = start("data")
+    fill(it.server.box())
+    it.run("shard", "enable", "box")
+    it.split("c/", "e/")
+    assert it.server.stop() == 0
+    redis.kill()
+    shutil.rmtree(redis.folder)
+    redis.folder.mkdir()
+    redis.start()  # it is empty
+    shutil.copytree(tmp_path / "data", tmp_path / "other")
+    for name in ["secrets.key", "config.sealed", "installation", "installation.number"]:
+        (tmp_path / "other" / name).unlink(missing_ok=True)
+    it = start("other")
+    s3 = it.server.s3()
+    row = it.run("shard", "status", "--json")[0]
+    assert row["state"] == "broken" and "another installation of weir" in row["error"]
+    assert code_of(s3.get_object, Bucket="box", Key="a/01") in ("SlowDown", "ServiceUnavailable")
+    it.run("shard", "rebuild", "box", status=1)
+    it.run("shard", "rebuild", "box", "--take-over")
+    check_box(s3)
+    it.split("d/")
+    assert it.server.stop() == 0
+    it = start("other")
+    check_box(it.server.s3())
+    assert it.run("shard", "verify", "box", "--json") == []
 
 
 def test_a_bucket_that_is_missing_under_its_map_is_said_and_its_name_is_freed(serve, weir, tmp_path):

@@ -48,6 +48,9 @@ static const struct flag shard_rebuild_flags[] = {
     {"remove", FLAG_SWITCH, NULL, NULL,
      "Remove the map and the shards, with the keys in them, of a bucket that itself does not exist "
      "any more."},
+    {"take-over", FLAG_SWITCH, NULL, NULL,
+     "Take over a bucket whose map another installation of weir has written; none but this one may "
+     "use the storage any more."},
     STORAGE_FLAG,
     CLIENT_FLAGS,
     {0},
@@ -198,15 +201,17 @@ static int shard_fill_enable(struct json_out *w, const struct invocation *inv, s
 static int shard_fill_rebuild(struct json_out *w, const struct invocation *inv, struct err *err)
 {
     bool contents = invocation_flag(inv, "from-contents"), newest = invocation_flag(inv, "newest");
-    bool remove = invocation_flag(inv, "remove");
+    bool remove = invocation_flag(inv, "remove"), take = invocation_flag(inv, "take-over");
 
-    if (contents && remove)
-        return err_set(err, ERR_INVALID, "--remove and --from-contents exclude each other");
+    if (contents + remove + take > 1)
+        return err_set(err, ERR_INVALID,
+                       "--from-contents, --remove and --take-over exclude each other");
     if (newest && !contents)
         return err_set(err, ERR_INVALID, "--newest needs --from-contents");
     json_out_member_bool(w, "from_contents", contents);
     json_out_member_bool(w, "newest", newest);
     json_out_member_bool(w, "remove", remove);
+    json_out_member_bool(w, "take_over", take);
     return shard_fill(w, inv, err);
 }
 
@@ -379,7 +384,9 @@ const struct command shard_commands[] = {
          "fail; --from-contents then makes a map from the keys that are in the shards. A key in "
          "two shards is named, and nothing is done, unless --newest decides.\n\n"
          "When the bucket itself was removed by something other than weir, its name cannot be used "
-         "until --remove has removed its map and its shards, with all keys that are in them.",
+         "until --remove has removed its map and its shards, with all keys that are in them.\n\n"
+         "A bucket on a storage that was copied from another installation of weir is not served "
+         "until --take-over says that none but this one uses the storage.",
      .examples = "weir shard rebuild photos --from-contents",
      .call = &shard_rebuild_call},
     {0},

@@ -139,6 +139,11 @@ static const struct rest_row shard_rows[] = {
          {"remove",
           "Remove the map and the shards, with the keys in them, of a bucket that itself does not "
           "exist any more.",
+          REST_BOOLEAN},
+         {"take_over",
+          "Take over a bucket whose map another installation of weir has written; none but this "
+          "one "
+          "may use the storage any more.",
           REST_BOOLEAN}),
      .answer = REST_FIELDS({"bucket", "The bucket's name."},
                            {"map", "The number of its map; 0: it was removed.", REST_INTEGER},

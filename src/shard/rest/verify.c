@@ -108,6 +108,8 @@ static int rebuild_do(struct rest_call *c, struct storage *home, struct twice_li
 
     if (rest_bool(c, "remove"))
         return shard_remove_left(r->shards, home, name, err);
+    if (rest_bool(c, "take_over"))
+        return shard_take_over(r->shards, home, name, err);
     if (rest_bool(c, "from_contents"))
         return twice_explain(l, shard_rebuild(r->shards, home, name, &o, result, err), err);
     return shard_reload(r->shards, home, name, err);

@@ -13,9 +13,10 @@ struct shards_lab {
     struct local_lab l;
     struct storage *home;
     struct shards *shards;
-    bool recovers; /* what `recover` says */
-    bool fails;    /* `recover` has an error */
-    size_t found;  /* findings of a verify, by kind in `kinds` */
+    const char *house; /* of the installation; NULL: "house" */
+    bool recovers;     /* what `recover` says */
+    bool fails;        /* `recover` has an error */
+    size_t found;      /* findings of a verify, by kind in `kinds` */
     unsigned kinds;
     uint64_t garbage;    /* keys */
     struct shards *gone; /* remove() calls shards_gone() of this table; NULL: it does not */
@@ -46,7 +47,7 @@ static int shards_lab_remove(void *ctx, struct sharded *x, struct str user, stru
 /* Begins a new table over the storage, as a start of weir does. */
 static int shards_lab_start(struct shards_lab *l)
 {
-    struct shards_options o = {.house = STR("house"),
+    struct shards_options o = {.house = str_z(l->house ? l->house : "house"),
                                .recover = shards_lab_recover,
                                .remove = shards_lab_remove,
                                .ctx = l};
@@ -540,6 +541,42 @@ TEST(shards, a_map_bucket_that_is_not_the_buckets_own_is_ignored)
         shards_lab_close(&l);
     }
     arena_release(&a);
+}
+
+/* --- a map of another installation --- */
+
+TEST(shards, a_map_of_another_installation_is_used_only_after_it_was_taken_over)
+{
+    struct shards_lab l;
+    struct bucket *b = NULL;
+    struct err err = {0};
+
+    shards_lab_open(&l);
+    struct sharded *x = shards_lab_enable(&l, "abcdef");
+    shards_lab_split(x, "c");
+    sharded_unref(x);
+    l.house = "another house";
+    CHECK_INT(shards_lab_start(&l), 0);
+    CHECK_INT(shards_state(l.shards, l.home, STR("box"), &err), SHARDS_BROKEN);
+    CHECK(strstr(err.text, "another installation") && strstr(err.text, "--take-over"));
+    CHECK_ERR(storage_open_bucket(&b, l.home, STR_EMPTY, STR("box"), &err), ERR_UNAVAILABLE);
+    CHECK_ERR(shard_reload(l.shards, l.home, STR("box"), &err), ERR_UNAVAILABLE);
+    CHECK_ERR(shard_remove_left(l.shards, l.home, STR("box"), &err), ERR_EXISTS);
+    CHECK_INT(shards_state(l.shards, l.home, STR("box"), NULL), SHARDS_BROKEN);
+    CHECK_OK(shard_take_over(l.shards, l.home, STR("box"), &err));
+    CHECK_ERR(shard_take_over(l.shards, l.home, STR("box"), &err), ERR_NOT_FOUND);
+    for (int starts = 0; starts < 2; starts++) {
+        shards_lab_expect(&l, "a b c d e f");
+        shards_lab_verify(&l, 0);
+        x = shards_find(l.shards, l.home, STR("box"));
+        CHECK_STR(x->house, STR("another house"));
+        sharded_unref(x);
+        CHECK_INT(shards_lab_start(&l), 0);
+    }
+    l.house = NULL; /* the installation that had it before */
+    CHECK_INT(shards_lab_start(&l), 0);
+    CHECK_INT(shards_state(l.shards, l.home, STR("box"), NULL), SHARDS_BROKEN);
+    shards_lab_close(&l);
 }
 
 /* --- a bucket that is missing --- */
