@@ -179,6 +179,16 @@ static void move_hand_in(struct mover *m, struct move *r, enum move_phase phase)
     loop_wake(&m->loop);
 }
 
+/* Checks that keys of the bucket may move. Called while `at_work` is set, see mover_works(). */
+static int move_check_rest(struct mover *m, const struct sharded *s, int code, struct err *err)
+{
+    if (!m->o.rests || !m->o.rests(m->o.ctx, s))
+        return 0;
+    return err_set(err, code,
+                   "the bucket is being switched to another storage; meanwhile no key moves "
+                   "between its shards");
+}
+
 /* Writes the new move into the map. ERR_END: there is nothing to move. */
 static int move_note(struct sharded *s, const struct move_request *q, struct err *err)
 {
@@ -206,9 +216,10 @@ int mover_begin(struct mover *m, struct sharded *s, const struct move_request *q
     code = move_reserve(m, s, q, &r, err);
     if (code < 0)
         return code;
-    if (q->kind == SHARD_SPLIT && q->at.len == 0)
+    code = move_check_rest(m, s, ERR_BUSY, err);
+    if (code == 0 && q->kind == SHARD_SPLIT && q->at.len == 0)
         phase = MOVE_LOOKING; /* done by the thread, because reading all keys takes a while */
-    else
+    else if (code == 0)
         code = move_note(s, q, err);
     if (code == ERR_END) { /* the bucket itself has all keys, and only has to become plain */
         phase = MOVE_CLEANING;
@@ -237,6 +248,15 @@ int mover_cancel(struct mover *m, struct sharded *s, struct err *err)
     int code = move_end(m, s, false, &plain, err);
     move_hand_in(m, r, MOVE_NONE);
     return code;
+}
+
+bool mover_works(struct mover *m, struct sharded *s)
+{
+    mutex_lock(&m->lock);
+    const struct move *r = move_find(m, s);
+    bool works = r && r->at_work && !r->removed;
+    mutex_unlock(&m->lock);
+    return works;
 }
 
 int mover_wait(struct mover *m, struct sharded *s, uint64_t deadline_ns, struct err *err)
@@ -399,8 +419,11 @@ int move_turn(struct mover *m, struct move *r, struct err *err)
 {
     mutex_lock(&m->lock);
     enum move_phase phase = r->phase;
-    bool counted = r->counted;
+    bool counted = r->counted, removed = r->removed;
     mutex_unlock(&m->lock);
+    int code = removed ? 0 : move_check_rest(m, r->bucket, ERR_AGAIN, err);
+    if (code < 0)
+        return code;
     switch (phase) {
     case MOVE_LOOKING:
         return move_turn_looking(m, r, err);

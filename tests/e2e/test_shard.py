@@ -567,6 +567,27 @@ def test_a_switch_leaves_and_enters_sharded_buckets(serve, weir, tmp_path, how):
     assert it.run("shard", "status", "box", "--storage", "disk2", "--json")["objects"] == len(KEYS) + 1
 
 
+def test_no_move_begins_while_the_bucket_is_being_switched(serve, weir, tmp_path):
+    server = serve("--replication.pause_retry", "1s").ready()
+    it, s3 = Sharded(server, weir), server.box()
+    it.run("shard", "enable", "box")
+    fill(s3)
+    it.run("storage", "add", "disk2", tmp_path / "disk2")
+    it.run("replicate", "add", "box", "disk2", "--user", "root", "--watch")
+    it.run("shard", "enable", "box", "--storage", "disk2")
+    upload = s3.create_multipart_upload(Bucket="box", Key="big")["UploadId"]
+    it.run("switch", "start", "box")
+    wait_for(lambda: it.run("switch", "show", "box", "--json")["state"] == "in_progress", "the switch")
+    for storage in ("local", "disk2"):
+        said = it.run("shard", "split", "box", "--at", "c/", "--storage", storage, status=1)
+        assert "being switched" in said
+    s3.abort_multipart_upload(Bucket="box", Key="big", UploadId=upload)
+    wait_for(lambda: it.run("switch", "show", "box", "--json")["state"] == "done", "the end of the switch")
+    it.run("shard", "split", "box", "--at", "c/", "--storage", "disk2")
+    wait_for(lambda: it.run("shard", "status", "box", "--storage", "disk2", "--json")["shard_count"] == 2, "the split")
+    check_box(s3)
+
+
 # --- mishaps
 
 

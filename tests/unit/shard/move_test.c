@@ -684,6 +684,56 @@ TEST_TIMEOUT(shard_move, a_key_that_is_too_large_ends_the_move_below_it_without_
     move_lab_close(&l);
 }
 
+/* --- switches --- */
+
+static void note_work(void *ctx)
+{
+    struct move_lab *l = ctx;
+
+    CHECK(mover_works(l->mover, l->sharded));
+    l->rests = true; /* a switch is announced while a window is being handed over */
+}
+
+TEST(shard_move, no_key_moves_while_the_bucket_is_being_switched)
+{
+    struct move_request q = {.kind = SHARD_SPLIT, .at = STR("d")};
+    struct move_lab l;
+    struct err err = {0};
+
+    move_lab_open(&l, "weir");
+    move_lab_make(&l, false);
+    move_lab_fill(&l, false);
+    struct buf want = dump_of(&l);
+    l.rests = true;
+    CHECK_ERR(mover_begin(l.mover, l.sharded, &q, &err), ERR_BUSY);
+    CHECK(strstr(err.text, "switched"));
+    CHECK(!mover_works(l.mover, l.sharded));
+    move_lab_check(&l, "0");
+    l.rests = false;
+    CHECK_OK(mover_begin(l.mover, l.sharded, &q, &err));
+    struct move *r = move_find(l.mover, l.sharded);
+    r->at_work = true; /* as mover_take() sets it */
+    r->limit = WINDOW;
+    steps_plan(STEPS_BEFORE, "shard.adopt", 1, note_work, &l);
+    move_work(l.mover, r); /* counts */
+    move_work(l.mover, r);
+    CHECK(steps_happened());
+    uint64_t moved = r->keys_moved;
+    for (int turn = 0; turn < 3; turn++) {
+        move_work(l.mover, r);
+        CHECK(strstr(r->waits, "switched"));
+        CHECK_INT(r->keys_moved, moved);
+    }
+    r->at_work = false;
+    CHECK(!mover_works(l.mover, l.sharded));
+    l.rests = false;
+    move_lab_run(&l, WINDOW);
+    move_lab_check(&l, "0 d 1");
+    expect_dump(&l, &want);
+    buf_release(&want);
+    move_lab_close(&l);
+}
+
 /* --- the state of all shards (H13) --- */
 
 /* Checks that every shard has the state of the bucket itself, and returns that state. */
