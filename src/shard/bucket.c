@@ -18,10 +18,11 @@ struct bucket *sharded_bucket(struct sharded *s)
     atomic_init(&b->refs, 1);
     /* A request for a closed key waits, so the bucket does not have STORAGE_AT_HAND. It has
      * head_now() and get_now() instead. */
-    b->bucket = (struct bucket){.ops = &sharded_bucket_ops,
-                                .name = s->name,
-                                .home = s->home,
-                                .can = s->home->ops->can & ~(unsigned)STORAGE_AT_HAND};
+    b->bucket =
+        (struct bucket){.ops = &sharded_bucket_ops,
+                        .name = s->name,
+                        .home = s->home,
+                        .can = (s->home->ops->can & ~(unsigned)STORAGE_AT_HAND) | STORAGE_PARTS};
     return &b->bucket;
 }
 

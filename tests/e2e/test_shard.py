@@ -87,7 +87,9 @@ def test_a_bucket_is_served_the_same_before_and_after(server, weir):
     fill(s3)
     before = s3.list_objects_v2(Bucket="box")["Contents"]
     it = Sharded(server, weir)
+    assert [b["sharded"] for b in it.run("bucket", "show", "box", "--json")] == ["no"]
     status = it.run("shard", "enable", "box", "--threshold", "1000", "--json")
+    assert [b["sharded"] for b in it.run("bucket", "show", "box", "--json")] == ["yes"]
     assert (status["threshold"], status["own_threshold"], status["state"]) == (1000, True, "active")
     assert [(s["after"], s["upto"], s["shard"]) for s in status["segments"]] == [("", "", 0)]
     check_box(s3)
