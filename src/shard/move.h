@@ -107,6 +107,14 @@ enum move_phase {
 const char *move_phase_text(enum move_phase p);
 const char *move_kind_text(enum shard_move_kind k); /* "split", "merge", "move", "disable" */
 
+/* A move that has ended. */
+struct move_last {
+    enum shard_move_kind kind;
+    bool whole; /* it has moved all its keys; false: it was cancelled, or it gave up */
+    uint64_t keys_moved, seconds; /* of the time that this process worked on it */
+    int64_t ended_ms;
+};
+
 struct move_progress {
     enum move_phase phase;
     enum shard_move_kind kind;
@@ -124,6 +132,7 @@ struct move_progress {
      * begins. */
     struct str error;
     int64_t error_ms;
+    struct move_last last; /* the last move that ended in this process; ended_ms 0: none did */
 };
 
 /* Fills *out, also for a bucket that never had a move. */

@@ -44,9 +44,10 @@ struct move {
     char waits[256];
     struct err error; /* the last failure; code 0: none */
 
-    size_t limit;   /* most keys of the next window */
-    unsigned tries; /* tries that failed since a window was last handed over */
-    unsigned rests; /* how often the move has rested since a window was last handed over */
+    size_t limit;          /* most keys of the next window */
+    unsigned tries;        /* tries that failed since a window was last handed over */
+    unsigned rests;        /* how often the move has rested since a window was last handed over */
+    struct move_last last; /* the last move that has ended; ended_ms 0: none has */
     /* clock_mono_ms() time at which the move ended although keys were left to move; `error` says
      * why. 0: it did not end in this way. */
     uint64_t gave_up_ms;

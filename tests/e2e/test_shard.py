@@ -97,6 +97,9 @@ def test_a_bucket_is_served_the_same_before_and_after(server, weir):
     status = it.status()
     assert [(s["after"], s["upto"]) for s in status["segments"]] == [("", "c/05"), ("c/05", "e/"), ("e/", "")]
     assert [s["objects"] for s in status["shards"]] == [26, 14, 20] and status["objects"] == len(KEYS)
+    last = status["last_move"]
+    assert (last["kind"], last["whole"], last["keys_moved"]) == ("split", True, 20)
+    assert "The last split ended" in it.run("shard", "status", "box")
     assert s3.list_objects_v2(Bucket="box")["Contents"] == before
     check_box(s3)
     prefixes = s3.list_objects_v2(Bucket="box", Delimiter="/")["CommonPrefixes"]

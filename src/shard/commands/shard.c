@@ -111,6 +111,16 @@ static void print_move(const json_t *move)
     buf_release(&left);
 }
 
+static void print_last(const json_t *last)
+{
+    printf("\nThe last " STR_FMT " ended %s" STR_FMT ": %jd keys in %jd s\n",
+           STR_ARG(json_get_str(last, "kind", STR_EMPTY)),
+           json_is_true(json_object_get(last, "whole")) ? "" : "early ",
+           STR_ARG(json_get_str(last, "ended", STR_EMPTY)),
+           (intmax_t)json_get_i64(last, "keys_moved", 0),
+           (intmax_t)json_get_i64(last, "seconds", 0));
+}
+
 /* Prints one bucket for people. */
 static void print_bucket(const json_t *answer)
 {
@@ -128,6 +138,8 @@ static void print_bucket(const json_t *answer)
     print_rows(answer, "shards", place_columns, ARRAY_SIZE(place_columns));
     if (json_is_object(json_object_get(answer, "move")))
         print_move(json_object_get(answer, "move"));
+    else if (json_is_object(json_object_get(answer, "last_move")))
+        print_last(json_object_get(answer, "last_move"));
     if (why.len)
         printf("\nIt is not split: " STR_FMT "\n", STR_ARG(why));
     if (error.len)

@@ -64,6 +64,14 @@
              {"unclean", "Windows in which it may have garbage.", REST_INTEGER}, SHARD_COUNTS)},   \
         {"move", "The move that is under way; null: there is none.", REST_OBJECT,                  \
          .nullable = true, .members = REST_FIELDS(MOVE_FIELDS)},                                   \
+        {"last_move", "The last move that has ended since weir was started; null: none has.",      \
+         REST_OBJECT, .nullable = true,                                                            \
+         .members = REST_FIELDS(                                                                   \
+             {"kind", "\"split\", \"merge\" or \"disable\"."},                                     \
+             {"whole", "Has it moved all keys? If not, it was cancelled or gave up.",              \
+              REST_BOOLEAN},                                                                       \
+             {"keys_moved", "Keys that it has moved.", REST_INTEGER},                              \
+             {"seconds", "How long it took.", REST_INTEGER}, {"ended", "When.", REST_TIME})},      \
         {"why", "Why the bucket is not split at the moment; empty: it is, or need not be."},       \
         {"last_error", "Why the last move failed or paused; empty: it did not."},                  \
     {                                                                                              \

@@ -684,6 +684,37 @@ TEST_TIMEOUT(shard_move, a_key_that_is_too_large_ends_the_move_below_it_without_
     move_lab_close(&l);
 }
 
+/* --- what is known of a move that has ended --- */
+
+TEST(shard_move, the_numbers_of_the_last_move_stay_until_the_bucket_is_plain)
+{
+    struct move_progress p;
+    struct arena a = {0};
+    struct move_lab l;
+    struct err err = {0};
+
+    move_lab_open(&l, "weir");
+    move_lab_make(&l, false);
+    move_lab_fill(&l, false);
+    move_lab_do(&l, SHARD_SPLIT, "d", WINDOW);
+    mover_progress(l.mover, l.sharded, &a, &p);
+    CHECK_INT(p.phase, MOVE_NONE);
+    CHECK_INT(p.last.kind, SHARD_SPLIT);
+    CHECK_INT(p.last.keys_moved, 42); /* of d/00 to j/05 */
+    CHECK(p.last.whole && p.last.ended_ms > 0);
+    move_lab_begin(&l, SHARD_MERGE, "d");
+    move_work(l.mover, move_find(l.mover, l.sharded));
+    CHECK_OK(mover_cancel(l.mover, l.sharded, &err));
+    mover_progress(l.mover, l.sharded, &a, &p);
+    CHECK_INT(p.last.kind, SHARD_MERGE);
+    CHECK(!p.last.whole);
+    move_lab_do(&l, SHARD_DISABLE, NULL, 1000);
+    mover_progress(l.mover, l.sharded, &a, &p);
+    CHECK_INT(p.last.ended_ms, 0);
+    arena_release(&a);
+    move_lab_close(&l);
+}
+
 /* --- switches --- */
 
 static void note_work(void *ctx)
