@@ -18,6 +18,7 @@ static const struct rest_row bucket_show_rows[] = {
          {"buckets", "The buckets of that name.", REST_OBJECTS,
           .members = REST_FIELDS(
               BUCKET_FIELDS,
+              {"sharded", "May it be split over several buckets (`weir shard`)?", REST_BOOLEAN},
               {"objects", "Objects that it holds; absent: the storage is remote.", REST_INTEGER,
                .sometimes = true},
               {"bytes", "Bytes of these; likewise.", REST_INTEGER, .sometimes = true},
@@ -100,6 +101,7 @@ static int shown_add_local(struct shown *s, struct storage *storage, struct err 
         info.name = s->name;
         json_out_open(s->w, '{');
         api_write_bucket(s->w, &info, storage->name);
+        json_out_member_bool(s->w, "sharded", bucket_can(b, STORAGE_PARTS));
         code = shown_write_usage(s->w, b, err);
         if (code == 0)
             code = shown_write_lifecycle(s->w, b, s->a, err);
@@ -117,6 +119,7 @@ static void shown_write_remote(struct shown *s, const struct bucket_info *info, 
 {
     json_out_open(s->w, '{');
     api_write_bucket(s->w, info, storage);
+    json_out_member_bool(s->w, "sharded", false);
     shown_write_sweep(s->w, "remote", &(struct lifecycle_progress){0});
     json_out_close(s->w, '}');
     s->found++;

@@ -516,6 +516,9 @@ enum storage_capability {
     /* put() and upload_part() stream a body of unknown length without gathering it in memory, and
      * put() keeps the meta, headers included, as verify() leaves it. */
     STORAGE_ANY_LENGTH = 256,
+    /* The objects of the bucket lie in several buckets, its parts (object/overlay.h). Only a bucket
+     * has this, never a storage. */
+    STORAGE_PARTS = 512,
 };
 
 /* In these calls, `user` is the id of the user whose credentials are used on a storage with

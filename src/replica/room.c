@@ -182,6 +182,13 @@ static bool store_is_unsure(void *ctx)
     return installation_is_unsure(r->services->installation);
 }
 
+static bool bucket_is_moved(void *ctx, const struct storage *storage, struct str bucket)
+{
+    const struct room_hooks *hooks = &((const struct replica_room *)ctx)->services->hooks;
+
+    return hooks->moves && hooks->moves(hooks->moves_ctx, storage, bucket);
+}
+
 static uint64_t store_contact(void *ctx)
 {
     const struct replica_room *r = ctx;
@@ -231,6 +238,7 @@ static int tasks_start(void *state, struct services *s, struct err *err)
                                     .find = find_owned_storage,
                                     .main = main_storage_name,
                                     .settle = settle_storage,
+                                    .moves = bucket_is_moved,
                                     .unsure = store_is_unsure,
                                     .contact = store_contact,
                                     .ctx = r};

@@ -51,9 +51,14 @@ struct room_hooks {
     /* Chooses between the storages of a bucket that is being switched: route/sides.h. */
     const struct bucket_sides *sides;
     const struct object_torrents *torrents; /* serves objects as torrents: s3/gateway/torrent.h */
-    /* Whether lifecycle rules must not change the bucket for now. */
+    /* Whether lifecycle rules must not change the bucket, and its keys must not move between
+     * shards, for now. */
     bool (*rests)(void *ctx, const struct storage *storage, struct str bucket);
     void *rests_ctx;
+    /* Whether keys of the bucket are moving between shards at this moment. Who makes rests() true
+     * first, and then finds moves() false, knows that no key moves until rests() is false. */
+    bool (*moves)(void *ctx, const struct storage *storage, struct str bucket);
+    void *moves_ctx;
 };
 
 /* An HTTP server of this process, for its metrics. */

@@ -4,6 +4,7 @@
 
 #include "object/local/local_adopt.h"
 #include "object/overlay.h"
+#include "shard/state.h"
 
 #include <stdlib.h>
 
@@ -17,10 +18,11 @@ struct bucket *sharded_bucket(struct sharded *s)
     atomic_init(&b->refs, 1);
     /* A request for a closed key waits, so the bucket does not have STORAGE_AT_HAND. It has
      * head_now() and get_now() instead. */
-    b->bucket = (struct bucket){.ops = &sharded_bucket_ops,
-                                .name = s->name,
-                                .home = s->home,
-                                .can = s->home->ops->can & ~(unsigned)STORAGE_AT_HAND};
+    b->bucket =
+        (struct bucket){.ops = &sharded_bucket_ops,
+                        .name = s->name,
+                        .home = s->home,
+                        .can = (s->home->ops->can & ~(unsigned)STORAGE_AT_HAND) | STORAGE_PARTS};
     return &b->bucket;
 }
 
@@ -218,59 +220,48 @@ static int sharded_set_document(struct bucket *bucket, const char *name, struct 
     return code;
 }
 
-/* A change of every shard. */
-struct shard_change {
-    bool lock; /* turns object lock on instead of setting versions */
-    bool on;
-};
-
-static int shard_change_run(const struct shard_change *c, struct bucket *b, struct err *err)
+/* Changes the state of the bucket that has the name now, when this one is not sharded any more. */
+static int plain_change(struct sharded_bucket *b, const struct state_change *c, struct err *err)
 {
-    if (!c->lock)
-        return b->ops->set_versions(b, c->on, err);
-    return b->ops->set_object_lock
-               ? b->ops->set_object_lock(b, err)
-               : err_set(err, ERR_UNSUPPORTED, "a shard is on a storage without object lock");
+    struct bucket *now = NULL;
+    int code = shard_open_anew(b, ERR_NO_BUCKET, &now, err);
+
+    if (code < 0)
+        return code;
+    code = state_change_one(c, now, err);
+    now->ops->unref(now);
+    return code;
 }
 
-/* Changes all shards, and the bucket itself last. So the bucket reports the new state only when all
- * shards have it (H13). */
-static int shards_change(struct sharded_bucket *b, const struct shard_change *c, struct err *err)
+/* Changes the state of all shards, or of the plain bucket that the bucket is by now. */
+static int sharded_change(struct sharded_bucket *b, const struct state_change *c, struct err *err)
 {
+    struct state_change change = *c;
     struct sharded *s = b->sharded;
-    struct bucket *shard = NULL;
-    int code = 0;
+    int code;
 
+    change.untapped = b->untapped;
     mutex_lock(&s->changes);
-    struct shard_map *m = table_map(s->table);
-    enum shard_state state = m->state;
-    for (size_t i = m->place_count; state != SHARD_PLAIN && i > 0 && code == 0; i--) {
-        code = shard_open(b, &m->places[i - 1], &shard, err);
-        if (code == 0) {
-            code = shard_change_run(c, shard, err);
-            shard->ops->unref(shard);
-        }
-    }
-    map_unref(m);
+    enum shard_state state = sharded_state(s);
+    if (state == SHARD_ACTIVE)
+        code = state_change(s, &change, err);
+    else
+        code = state == SHARD_PLAIN ? ERR_NO_BUCKET
+                                    : err_set(err, ERR_CONFLICT, "the bucket is being removed");
     mutex_unlock(&s->changes);
-    if (state != SHARD_PLAIN)
-        return code;
-    code = shard_open_anew(b, ERR_NO_BUCKET, &shard, err);
-    if (code == 0) {
-        code = shard_change_run(c, shard, err);
-        shard->ops->unref(shard);
-    }
-    return code;
+    if (code == ERR_CORRUPT || state == SHARD_DELETING)
+        return shard_missing(b, code, err);
+    return state == SHARD_PLAIN ? plain_change(b, &change, err) : code;
 }
 
 static int sharded_set_versions(struct bucket *b, bool on, struct err *err)
 {
-    return shards_change(sharded_bucket_of(b), &(struct shard_change){.on = on}, err);
+    return sharded_change(sharded_bucket_of(b), &(struct state_change){.on = on}, err);
 }
 
 static int sharded_set_object_lock(struct bucket *b, struct err *err)
 {
-    return shards_change(sharded_bucket_of(b), &(struct shard_change){.lock = true}, err);
+    return sharded_change(sharded_bucket_of(b), &(struct state_change){.lock = true}, err);
 }
 
 /* --- usage --- */

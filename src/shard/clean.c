@@ -2,7 +2,7 @@
 #include "shard/verify.h"
 
 #include "base/vec.h"
-#include "object/local/local.h"
+#include "shard/move_int.h"
 
 struct garbage {
     struct str shard;
@@ -25,18 +25,21 @@ static void garbage_note(void *ctx, const struct verify_finding *f)
         vec_push(&c->unknown, ((struct garbage){arena_str(&c->a, f->shard), w}));
 }
 
-/* Returns the newest map, if no move is under way. The caller holds x->changes, so the owners of
- * all windows stay the same until the caller releases it. */
+/* Returns the newest map, if no move is under way and nothing is closed in it. The caller holds
+ * x->changes, so the owners of all windows stay the same until the caller releases it. */
 static int cleaning_map(struct cleaning *c, struct shard_map **out, struct err *err)
 {
-    struct shard_map *m = table_map(c->x->table);
+    struct shard_map *m = NULL;
+    int code = move_open_map(c->x, &m, err);
 
-    if (m->move.id.len || m->state != SHARD_ACTIVE) {
-        map_unref(m);
-        return err_set(err, ERR_BUSY, "keys of the bucket are being moved; clean it afterwards");
+    if (code == 0 && m->move.id.len == 0) {
+        *out = m;
+        return 0;
     }
-    *out = m;
-    return 0;
+    map_unref(m);
+    return code < 0
+               ? code
+               : err_set(err, ERR_BUSY, "keys of the bucket are being moved; clean it afterwards");
 }
 
 /* Notes in the map which windows have garbage, before anything is removed. The windows were found
@@ -65,65 +68,19 @@ static int garbage_publish(struct cleaning *c, struct err *err)
     return code;
 }
 
-static int garbage_remove_versions(struct cleaning *c, struct bucket *b,
-                                   const struct shard_window *w, bool *more, struct err *err)
-{
-    struct arena a = ARENA_INIT(0);
-    struct list_options o = {.after = w->after, .limit = OBJECT_LIST_MAX};
-    struct list_result list = {0};
-    struct remove_result removed;
-    int code = b->ops->list_versions(b, &a, &o, &list, err);
-
-    for (size_t i = 0; code == 0 && i < list.count; i++) {
-        const struct object_info *info = &list.entries[i].info;
-        struct remove_options r = {.version = info->version, .bypass_governance = true};
-        *more = window_has(w, info->key);
-        if (!*more)
-            break;
-        code = b->ops->remove(b, &a, info->key, &r, &removed, err);
-        c->removed += code == 0;
-    }
-    arena_release(&a);
-    return code;
-}
-
-static int garbage_remove_uploads(struct bucket *b, const struct shard_window *w, bool *more,
-                                  struct err *err)
-{
-    struct arena a = ARENA_INIT(0);
-    struct list_options o = {.after = w->after, .limit = OBJECT_LIST_MAX};
-    struct upload_list list = {0};
-    int code = b->ops->list_uploads(b, &a, &o, &list, err);
-
-    for (size_t i = 0; code == 0 && i < list.count && window_has(w, list.uploads[i].key); i++) {
-        code = b->ops->upload_abort(b, &list.uploads[i], err);
-        *more = true;
-    }
-    arena_release(&a);
-    return code;
-}
-
-/* Removes one page of the garbage in the first unclean window of a place. If no garbage is left in
+/* Removes some thousands of rows in the first unclean window of a place. If no garbage is left in
  * the window, marks it as clean. */
 static int garbage_step(struct cleaning *c, const struct shard_map *m, const struct shard_place *p,
                         struct err *err)
 {
-    const struct shard_window *w = &p->unclean[0];
-    struct bucket *b = NULL;
-    bool more = false;
-    int code = sharded_open_place(c->x, p, &b, err);
+    struct garbage_removed removed = {0};
+    int code = move_remove_garbage(c->x, m, p->number, &p->unclean[0], &removed, err);
 
-    if (code < 0)
-        return code;
-    local_untap(b);
-    code = garbage_remove_versions(c, b, w, &more, err);
-    if (code == 0)
-        code = garbage_remove_uploads(b, w, &more, err);
-    b->ops->unref(b);
-    if (code < 0 || more)
+    c->removed += removed.versions;
+    if (code < 0 || removed.more)
         return code;
     struct shard_map *next = map_draft(m);
-    map_set_clean(next, p->number, w);
+    map_set_clean(next, p->number, &p->unclean[0]);
     code = sharded_publish(c->x, next, err);
     map_unref(next);
     return code;

@@ -155,6 +155,16 @@ static int look_check_place(struct look *k, const struct shard_place *p, struct 
     return code == ERR_NO_BUCKET ? 0 : code;
 }
 
+/* Another installation may still serve the bucket, and would not know of the maps of this one. Only
+ * an administrator knows whether it does. */
+static int look_refuse_house(const struct look *k, struct err *err)
+{
+    return err_set(err, ERR_UNAVAILABLE,
+                   "another installation of weir has written it; if none but this one uses the "
+                   "storage any more, `weir shard rebuild " STR_FMT " --take-over` takes it over",
+                   STR_ARG(k->name));
+}
+
 static int look_check_map(struct look *k, struct err *err)
 {
     const struct shard_map *m = k->head;
@@ -168,6 +178,8 @@ static int look_check_map(struct look *k, struct err *err)
         k->id = m->id;
     if (m->id != k->id)
         return look_ignore(k, err, "its map is that of an earlier bucket of the same name");
+    if (k->s && !str_eq(m->house, shards_settings(k->s)->house))
+        return look_refuse_house(k, err);
     for (size_t i = 1; i < m->place_count && code == 0; i++)
         code = look_check_place(k, &m->places[i], err);
     return code;
@@ -222,14 +234,27 @@ static void look_serve_partly(struct look *k, struct sharded *x, const struct er
     look_log(k, "shard.not_repaired", why.text);
 }
 
+/* The map is active, but the bucket itself does not exist: something other than weir has removed
+ * it. Its documents and the keys that it had are lost, so only an administrator may decide what
+ * becomes of the rest. */
+static int look_miss(const struct look *k, struct err *err)
+{
+    return err_set(err, ERR_UNAVAILABLE,
+                   "the bucket itself is missing, and its map names %zu shards; `weir shard "
+                   "rebuild " STR_FMT " --remove` removes them and the map, and frees the name",
+                   k->head->place_count - 1, STR_ARG(k->name));
+}
+
 /* Recovers the bucket and serves it. If the bucket was plain until now, it is first sealed and
  * fenced, as `weir shard enable` does. */
 static int look_recover(struct look *k, struct err *err)
 {
     const struct shards_options *o = shards_settings(k->s);
-    struct sharded *x = sharded_new(o->routes, k->home, k->log->ops->ref(k->log), map_ref(k->head));
     bool serves = true;
 
+    if (!k->exists && k->head->state == SHARD_ACTIVE)
+        return look_miss(k, err);
+    struct sharded *x = sharded_new(o->routes, k->home, k->log->ops->ref(k->log), map_ref(k->head));
     if (k->head->state != SHARD_PLAIN &&
         shards_state(k->s, k->home, k->name, NULL) == SHARDS_CLAIMED) {
         shards_seal(k->s, k->home, k->name);
@@ -241,12 +266,9 @@ static int look_recover(struct look *k, struct err *err)
     } else if (code == 0 && !serves) {
         shards_forget(k->s, k->home, k->name, NULL);
         k->settled = true;
-    } else if (code == 0 && k->exists) {
+    } else if (code == 0) {
         shards_serve(k->s, x, NULL);
         k->settled = true;
-    } else if (code == 0) {
-        code = look_has_shards(k) ? err_set(err, ERR_CORRUPT, "the bucket itself is missing")
-                                  : look_ignore(k, err, "the bucket does not exist");
     }
     sharded_unref(x);
     return code;
@@ -341,17 +363,31 @@ int discover_bucket(struct shards *s, struct storage *home, struct str name, str
     return discover_claimed(s, home, name, &before, err);
 }
 
-int discover_check(struct storage *home, struct str name, struct err *err)
+int discover_read(struct discovered *out, struct storage *home, struct str name, struct err *err)
 {
     struct look k = {.home = home, .name = name, .a = ARENA_INIT(0)};
     int code = look_read(&k, err);
 
     if (k.ignored)
         code = ERR_NOT_FOUND;
-    map_unref(k.head);
-    if (k.log)
-        k.log->ops->unref(k.log);
+    *out = (struct discovered){.log = k.log, .head = k.head, .exists = k.exists};
     arena_release(&k.a);
+    return code;
+}
+
+void discovered_release(struct discovered *d)
+{
+    map_unref(d->head);
+    if (d->log)
+        d->log->ops->unref(d->log);
+}
+
+int discover_check(struct storage *home, struct str name, struct err *err)
+{
+    struct discovered d;
+    int code = discover_read(&d, home, name, err);
+
+    discovered_release(&d);
     return code;
 }
 

@@ -9,7 +9,8 @@
  * each map bucket, and either serves the bucket or notes why it cannot be served. A bucket that has
  * shards but no log is broken. A map bucket is used only if it has the same owner as the bucket,
  * and its newest map has the id of the bucket and names only shards of the bucket. Other map
- * buckets are ignored.
+ * buckets are ignored. A bucket is broken, too, if its map is one of another installation of weir,
+ * or if the map is active and the bucket itself does not exist.
  *
  * An error means that the storage's buckets could not be listed, or that its folder is missing. A
  * missing folder is ERR_OFFLINE; then the storage's sharded buckets stay broken with this code
@@ -28,6 +29,16 @@ int discover_claimed(struct shards *s, struct storage *home, struct str name,
 /* Reads the newest map of a bucket and checks that it belongs to the bucket. Nothing else happens.
  * ERR_NO_BUCKET, ERR_NOT_FOUND: there is no such map. Other errors are those of log_head(). */
 int discover_check(struct storage *home, struct str name, struct err *err) MUST_CHECK;
+/* Does the same, and returns what it has read. The caller calls discovered_release(), also after an
+ * error. */
+struct discovered {
+    struct bucket *log;     /* a reference */
+    struct shard_map *head; /* a reference */
+    bool exists;            /* the bucket itself exists */
+};
+int discover_read(struct discovered *out, struct storage *home, struct str name,
+                  struct err *err) MUST_CHECK;
+void discovered_release(struct discovered *d);
 
 /* Opens the map bucket of a bucket; *out is a reference, and the tap does not see changes made
  * through it. ERR_NO_BUCKET: there is no map bucket. */

@@ -168,5 +168,7 @@ void map_open(struct shard_map *m);
 void map_begin_move(struct shard_map *m, enum shard_move_kind kind, uint32_t from, uint32_t to,
                     const struct shard_window *w);
 void map_end_move(struct shard_map *m);
+/* Says that another installation of weir owns the bucket from now on. */
+void map_set_house(struct shard_map *m, struct str house);
 
 #endif

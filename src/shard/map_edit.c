@@ -253,3 +253,8 @@ void map_end_move(struct shard_map *m)
 {
     m->move = (struct shard_move){0};
 }
+
+void map_set_house(struct shard_map *m, struct str house)
+{
+    m->house = map_keep(m, house);
+}

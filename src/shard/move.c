@@ -72,10 +72,11 @@ static void move_begin_record(struct mover *m, struct move *r, const struct move
     r->error = (struct err){0};
 }
 
-/* Ends a use of the record `r`. A record without a move and without an error is dropped. */
+/* Ends a use of the record `r`. A record without a move, without an error and without a last move
+ * is dropped. */
 static void move_let_go(struct mover *m, struct move *r)
 {
-    bool idle = r->phase == MOVE_NONE && r->error.code == 0;
+    bool idle = r->phase == MOVE_NONE && r->error.code == 0 && r->last.ended_ms == 0;
 
     if (--r->users == 0 && (r->forgotten || idle))
         move_drop(r);
@@ -162,6 +163,32 @@ static int move_reserve(struct mover *m, struct sharded *s, const struct move_re
     return code;
 }
 
+static void move_log_begun(struct mover *m, const struct move *r, struct str at, uint64_t keys)
+{
+    log_info(m->o.log, "shard.move_begun", log_s("bucket", r->bucket->name),
+             log_z("kind", move_kind_text(r->kind)), log_s("at", at), log_u("keys", keys));
+}
+
+/* Notes and logs that the move has ended. If the bucket is not sharded any more, the record is
+ * dropped with its last use. */
+static void move_note_end(struct mover *m, struct move *r, const char *event, bool whole)
+{
+    uint64_t seconds = (clock_mono_ns() - r->started_ns) / NS_PER_S;
+    struct shard_map *now = table_map(r->bucket->table);
+    bool sharded = now->state == SHARD_ACTIVE;
+
+    map_unref(now);
+    mutex_lock(&m->lock);
+    if (sharded)
+        r->last = (struct move_last){r->kind, whole, r->keys_moved, seconds, clock_wall_ms()};
+    else
+        r->last = (struct move_last){0};
+    mutex_unlock(&m->lock);
+    log_info(m->o.log, event, log_s("bucket", r->bucket->name),
+             log_z("kind", move_kind_text(r->kind)), log_u("keys", r->keys_moved),
+             log_u("seconds", seconds));
+}
+
 /* Gives the move to the mover's thread, which continues in this phase. MOVE_NONE: the caller's move
  * has ended; if the map has a move, the thread continues that one. */
 static void move_hand_in(struct mover *m, struct move *r, enum move_phase phase)
@@ -177,6 +204,16 @@ static void move_hand_in(struct mover *m, struct move *r, enum move_phase phase)
     move_let_go(m, r);
     mutex_unlock(&m->lock);
     loop_wake(&m->loop);
+}
+
+/* Checks that keys of the bucket may move. Called while `at_work` is set, see mover_works(). */
+static int move_check_rest(struct mover *m, const struct sharded *s, int code, struct err *err)
+{
+    if (!m->o.rests || !m->o.rests(m->o.ctx, s))
+        return 0;
+    return err_set(err, code,
+                   "the bucket is being switched to another storage; meanwhile no key moves "
+                   "between its shards");
 }
 
 /* Writes the new move into the map. ERR_END: there is nothing to move. */
@@ -206,14 +243,17 @@ int mover_begin(struct mover *m, struct sharded *s, const struct move_request *q
     code = move_reserve(m, s, q, &r, err);
     if (code < 0)
         return code;
-    if (q->kind == SHARD_SPLIT && q->at.len == 0)
+    code = move_check_rest(m, s, ERR_BUSY, err);
+    if (code == 0 && q->kind == SHARD_SPLIT && q->at.len == 0)
         phase = MOVE_LOOKING; /* done by the thread, because reading all keys takes a while */
-    else
+    else if (code == 0)
         code = move_note(s, q, err);
     if (code == ERR_END) { /* the bucket itself has all keys, and only has to become plain */
         phase = MOVE_CLEANING;
         code = 0;
     }
+    if (code == 0 && phase != MOVE_LOOKING)
+        move_log_begun(m, r, q->at, 0);
     move_hand_in(m, r, code == 0 ? phase : MOVE_NONE);
     return code;
 }
@@ -235,8 +275,19 @@ int mover_cancel(struct mover *m, struct sharded *s, struct err *err)
     r->at_work = true; /* so nobody begins a move meanwhile */
     mutex_unlock(&m->lock);
     int code = move_end(m, s, false, &plain, err);
+    if (code == 0)
+        move_note_end(m, r, "shard.move_cancelled", false);
     move_hand_in(m, r, MOVE_NONE);
     return code;
+}
+
+bool mover_works(struct mover *m, struct sharded *s)
+{
+    mutex_lock(&m->lock);
+    const struct move *r = move_find(m, s);
+    bool works = r && r->at_work && !r->removed;
+    mutex_unlock(&m->lock);
+    return works;
 }
 
 int mover_wait(struct mover *m, struct sharded *s, uint64_t deadline_ns, struct err *err)
@@ -277,6 +328,7 @@ static int move_turn_looking(struct mover *m, struct move *r, struct err *err)
         if (r->phase == MOVE_LOOKING)
             r->phase = MOVE_MOVING;
         mutex_unlock(&m->lock);
+        move_log_begun(m, r, q.at, keys);
     }
     arena_release(&a);
     return code;
@@ -328,6 +380,7 @@ static int move_give_up(struct mover *m, struct move *r, const struct err *why, 
     mutex_lock(&m->lock);
     r->gave_up_ms = clock_mono_ms();
     mutex_unlock(&m->lock);
+    move_note_end(m, r, "shard.move_gave_up", false);
     return err_set(err, ERR_BUSY, "the %s ended before it had moved all keys: %s",
                    move_kind_text(r->kind), why->text);
 }
@@ -390,6 +443,7 @@ static int move_turn_cleaning(struct mover *m, struct move *r, struct err *err)
     mutex_lock(&m->lock);
     m->stats.moves++;
     mutex_unlock(&m->lock);
+    move_note_end(m, r, "shard.move_ended", true);
     if (plain && m->o.gone)
         m->o.gone(m->o.ctx, s);
     return err_code(err, ERR_END);
@@ -399,8 +453,11 @@ int move_turn(struct mover *m, struct move *r, struct err *err)
 {
     mutex_lock(&m->lock);
     enum move_phase phase = r->phase;
-    bool counted = r->counted;
+    bool counted = r->counted, removed = r->removed;
     mutex_unlock(&m->lock);
+    int code = removed ? 0 : move_check_rest(m, r->bucket, ERR_AGAIN, err);
+    if (code < 0)
+        return code;
     switch (phase) {
     case MOVE_LOOKING:
         return move_turn_looking(m, r, err);
@@ -614,6 +671,7 @@ void mover_progress(struct mover *m, struct sharded *s, struct arena *a, struct 
             .waits = arena_str(a, str_z(r->waits)),
             .error = arena_str(a, str_z(r->error.code ? r->error.text : "")),
             .error_ms = r->error_ms,
+            .last = r->last,
         };
         progress_rate(out, r->started_ns);
     }

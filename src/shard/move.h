@@ -27,6 +27,9 @@ struct mover;
 
 struct mover_options {
     const struct log *log;
+    /* Whether keys of the bucket must not move for now, because the bucket is being switched to
+     * another storage. Asked before a move begins and before each of its turns. NULL: never. */
+    bool (*rests)(void *ctx, const struct sharded *s);
     /* Called when all objects are in the bucket itself. From now on requests for its name must go
      * to the plain bucket. The bucket cannot be sharded again until gone() is called. Must not
      * wait, and must not call the mover. */
@@ -76,7 +79,8 @@ struct move_request {
 
 /* Begins a move. Returns when the move is in the map or, if a boundary must be found first, when
  * the mover's thread has the task. ERR_BUSY: the bucket has another move already; if that move is
- * of the same kind and this request has `hurry`, that move hurries from now on. ERR_EXISTS: the
+ * of the same kind and this request has `hurry`, that move hurries from now on; or the bucket is
+ * being switched. ERR_EXISTS: the
  * boundary of the split exists already. ERR_NOT_FOUND: there is no such boundary to merge at.
  * ERR_INVALID: the boundary is empty or too long. ERR_CONFLICT: the bucket is being removed. */
 int mover_begin(struct mover *m, struct sharded *s, const struct move_request *r,
@@ -84,6 +88,9 @@ int mover_begin(struct mover *m, struct sharded *s, const struct move_request *r
 /* Ends the bucket's move after the window that is being handed over. Keys that were moved stay
  * where they are. ERR_NOT_FOUND: there is no move. */
 int mover_cancel(struct mover *m, struct sharded *s, struct err *err) MUST_CHECK;
+/* Whether the mover is at work on the bucket at this moment. Who makes rests() true first, and then
+ * finds this false, knows that no key moves until rests() is false. */
+bool mover_works(struct mover *m, struct sharded *s);
 /* Waits until the bucket has no move. ERR_TIMEOUT: it still has one at the deadline
  * (clock_mono_ns()). */
 int mover_wait(struct mover *m, struct sharded *s, uint64_t deadline_ns,
@@ -99,6 +106,14 @@ enum move_phase {
 /* Returns "none", "looking", ... */
 const char *move_phase_text(enum move_phase p);
 const char *move_kind_text(enum shard_move_kind k); /* "split", "merge", "move", "disable" */
+
+/* A move that has ended. */
+struct move_last {
+    enum shard_move_kind kind;
+    bool whole; /* it has moved all its keys; false: it was cancelled, or it gave up */
+    uint64_t keys_moved, seconds; /* of the time that this process worked on it */
+    int64_t ended_ms;
+};
 
 struct move_progress {
     enum move_phase phase;
@@ -117,6 +132,7 @@ struct move_progress {
      * begins. */
     struct str error;
     int64_t error_ms;
+    struct move_last last; /* the last move that ended in this process; ended_ms 0: none did */
 };
 
 /* Fills *out, also for a bucket that never had a move. */

@@ -169,9 +169,9 @@ static int end_remove_garbage(struct sharded *s, const struct shard_map *now, st
     int code = 0;
 
     for (size_t i = 1; i < now->place_count && code == 0; i++) {
-        bool more = !place_has_segment(now, i);
-        while (code == 0 && more)
-            code = move_remove_garbage(s, now, now->places[i].number, &all, &more, err);
+        struct garbage_removed removed = {.more = !place_has_segment(now, i)};
+        while (code == 0 && removed.more)
+            code = move_remove_garbage(s, now, now->places[i].number, &all, &removed, err);
     }
     return code;
 }

@@ -19,7 +19,7 @@ static bool place_owns(const struct shard_map *m, uint32_t number, const struct 
 }
 
 int move_remove_garbage(struct sharded *s, const struct shard_map *m, uint32_t number,
-                        const struct shard_window *w, bool *more, struct err *err)
+                        const struct shard_window *w, struct garbage_removed *out, struct err *err)
 {
     struct bucket *b = NULL;
 
@@ -34,7 +34,8 @@ int move_remove_garbage(struct sharded *s, const struct shard_map *m, uint32_t n
     int code = move_open_place(s, m, number, &b, err);
     if (code < 0)
         return code;
-    code = local_remove_rows(b, w->after, w->upto, LOCAL_ADOPT_MAX, more, err);
+    code =
+        local_remove_rows(b, w->after, w->upto, LOCAL_ADOPT_MAX, &out->more, &out->versions, err);
     b->ops->unref(b);
     return code;
 }
@@ -42,13 +43,14 @@ int move_remove_garbage(struct sharded *s, const struct shard_map *m, uint32_t n
 static int shard_empty(struct sharded *s, struct str name, struct err *err)
 {
     struct bucket *b = NULL;
+    uint64_t removed = 0;
     bool more = true;
     int code = s->home->ops->open_bucket(&b, s->home, s->owner, name, err);
 
     if (code < 0)
         return code;
     while (code == 0 && more)
-        code = local_remove_rows(b, STR_EMPTY, STR_EMPTY, LOCAL_ADOPT_MAX, &more, err);
+        code = local_remove_rows(b, STR_EMPTY, STR_EMPTY, LOCAL_ADOPT_MAX, &more, &removed, err);
     b->ops->unref(b);
     return code;
 }

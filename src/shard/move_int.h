@@ -45,9 +45,10 @@ struct move {
     char waits[256];
     struct err error; /* the last failure; code 0: none */
 
-    size_t limit;   /* most keys of the next window */
-    unsigned tries; /* tries that failed since a window was last handed over */
-    unsigned rests; /* how often the move has rested since a window was last handed over */
+    size_t limit;          /* most keys of the next window */
+    unsigned tries;        /* tries that failed since a window was last handed over */
+    unsigned rests;        /* how often the move has rested since a window was last handed over */
+    struct move_last last; /* the last move that has ended; ended_ms 0: none has */
     /* clock_mono_ms() time at which the move ended although keys were left to move; `error` says
      * why. 0: it did not end in this way. */
     uint64_t gave_up_ms;
@@ -81,7 +82,7 @@ int move_open_place(struct sharded *s, const struct shard_map *m, uint32_t numbe
 int move_publish(struct sharded *s, struct shard_map *draft, const char *step,
                  struct err *err) MUST_CHECK;
 /* Opens whatever the newest map has closed. Rows of a window that was being moved first go back to
- * the owner of the window. */
+ * the owner of the window, and shards whose state was being changed first get one state. */
 int move_repair(struct sharded *s, struct err *err) MUST_CHECK;
 /* Returns a reference to a newest map in which nothing is closed; repairs the map if necessary.
  * ERR_CONFLICT: the bucket is being removed. ERR_NO_BUCKET: the bucket is plain. */
@@ -118,10 +119,16 @@ int hand_over_next(struct sharded *s, struct hand_over *h, struct err *err) MUST
 
 /* --- garbage (H10); under s->changes --- */
 
-/* Removes rows that the place has in the window, some thousands in one call; *more says whether
- * others are left. No segment of the place may overlap the window. `m` is the newest map. */
+/* What move_remove_garbage() did. */
+struct garbage_removed {
+    uint64_t versions; /* grows by the versions and markers that were removed */
+    bool more;         /* rows are left in the window */
+};
+/* Removes rows that the place has in the window, some thousands in one call. No segment of the
+ * place may overlap the window. `m` is the newest map, and nothing is closed in it. */
 int move_remove_garbage(struct sharded *s, const struct shard_map *m, uint32_t number,
-                        const struct shard_window *w, bool *more, struct err *err) MUST_CHECK;
+                        const struct shard_window *w, struct garbage_removed *out,
+                        struct err *err) MUST_CHECK;
 /* Removes a shard that is not in the map, with all its rows. It is no error if the shard does not
  * exist. */
 int move_remove_shard(struct sharded *s, const struct shard_map *m, struct str name,

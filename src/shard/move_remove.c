@@ -1,8 +1,9 @@
 /* DeleteBucket of a sharded bucket (docs/sharding.md, "DeleteBucket").
  *
- *     look        check that all shards are empty, without closing anything: most refusals end here
+ *     look        all segments must be empty; nothing is closed, and most refusals end here
+ *     garbage     remove the rows that the bucket itself has outside of its segments
  *     close       every key, and wait for requests under way
- *     look again  every shard must be empty
+ *     look again  every segment must be empty
  *     deleting    the map says so, and every request is refused from now on
  *     remove      the bucket itself: this decides
  *     clean       the shards, then the map bucket
@@ -17,18 +18,20 @@
 
 enum { REMOVE_DRAIN_MS = 1000 };
 
-/* Checks that a shard has no object, no version, no marker and no upload. */
-static int shard_check_empty(struct bucket *b, struct err *err)
+/* Checks that a shard has no object, no version, no marker and no upload in a window that it owns.
+ * What it has elsewhere is garbage (H10), and keeps no bucket from being removed. */
+static int segment_check_empty(struct bucket *b, const struct shard_window *w, struct err *err)
 {
     struct arena a = {0};
-    struct list_options o = {.limit = 1};
+    struct list_options o = {.after = w->after, .limit = 1};
     struct list_result versions = {0};
     struct upload_list uploads = {0};
     int code = b->ops->list_versions(b, &a, &o, &versions, err);
 
     if (code == 0)
         code = b->ops->list_uploads(b, &a, &o, &uploads, err);
-    if (code == 0 && (versions.count || uploads.count))
+    if (code == 0 && ((versions.count && window_has(w, versions.entries[0].info.key)) ||
+                      (uploads.count && window_has(w, uploads.uploads[0].key))))
         code = err_set(err, ERR_CONFLICT, "the bucket is not empty");
     arena_release(&a);
     return code;
@@ -39,13 +42,32 @@ static int remove_check_empty(struct sharded *s, struct err *err)
     struct shard_map *m = table_map(s->table);
     int code = 0;
 
-    for (size_t i = 0; i < m->place_count && code == 0; i++) {
+    for (size_t i = 0; i < m->segment_count && code == 0; i++) {
+        struct shard_window w = map_window(m, i);
         struct bucket *b = NULL;
-        code = move_open_place(s, m, m->places[i].number, &b, err);
+        code = move_open_place(s, m, map_place_at(m, i)->number, &b, err);
         if (code == 0)
-            code = shard_check_empty(b, err);
+            code = segment_check_empty(b, &w, err);
         if (b)
             b->ops->unref(b);
+    }
+    map_unref(m);
+    return code;
+}
+
+/* Removes the garbage of the bucket itself, which must have no row when it is removed. The garbage
+ * of the shards goes with them. Nothing is closed yet, so no request waits for this. Until the
+ * bucket is removed, s->changes is held and no window moves, so no garbage is added. */
+static int remove_garbage(struct sharded *s, struct err *err)
+{
+    struct shard_map *m = NULL;
+    int code = move_open_map(s, &m, err);
+
+    for (size_t i = 0; code == 0 && i < m->segment_count; i++) {
+        struct shard_window w = map_window(m, i);
+        struct garbage_removed removed = {.more = map_place_at(m, i)->number != 0};
+        while (code == 0 && removed.more)
+            code = move_remove_garbage(s, m, 0, &w, &removed, err);
     }
     map_unref(m);
     return code;
@@ -145,7 +167,9 @@ static int remove_decide(struct sharded *s, bool *gone, struct err *err)
 
     if (!sharded_is_deleting(s)) { /* otherwise an earlier error could not bring back the state,
                                       and the bucket is still in it */
-        code = remove_close(s, err);
+        code = remove_garbage(s, err);
+        if (code == 0)
+            code = remove_close(s, err);
         if (code == 0)
             code = remove_drain(s, err);
         if (code == 0)

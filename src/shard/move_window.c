@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "object/local/local_adopt.h"
 #include "shard/move_int.h"
+#include "shard/state.h"
 
 /* The next window of a move, as chosen before it is closed. */
 struct window {
@@ -106,6 +107,8 @@ int move_repair(struct sharded *s, struct err *err)
     mutex_assert_held(&s->changes);
     if (m->closed == SHARD_CLOSED_ADOPT)
         code = window_give_back(s, m, err);
+    else if (m->closed == SHARD_CLOSED_DOCUMENTS)
+        code = state_repair(s, m, err);
     if (code == 0 && m->closed != SHARD_OPEN) {
         struct shard_map *draft = map_draft(m);
         map_open(draft);
@@ -413,6 +416,7 @@ int hand_over_next(struct sharded *s, struct hand_over *h, struct err *err)
     struct window x = {0};
     struct shard_map *m = NULL;
     struct arena a = {0};
+    struct garbage_removed removed = {0};
     int code = move_open_map(s, &m, err);
 
     if (code == 0 && m->move.id.len == 0)
@@ -420,7 +424,8 @@ int hand_over_next(struct sharded *s, struct hand_over *h, struct err *err)
     if (code == 0)
         code = window_choose(&x, s, m, h, &a, err);
     if (code == 0)
-        code = move_remove_garbage(s, m, x.to, &x.w, &h->cleaned, err);
+        code = move_remove_garbage(s, m, x.to, &x.w, &removed, err);
+    h->cleaned = removed.more;
     uint64_t since = clock_mono_ns();
     if (code == 0 && !h->cleaned) {
         code = window_close(&x, s, m, err);

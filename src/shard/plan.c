@@ -268,8 +268,6 @@ static int look_begin(struct look *l, enum shard_move_kind kind, struct str at, 
     }
     l->watch->last = kind;
     l->watch->last_ms = clock_mono_ms();
-    log_info(l->plan->o.log, "shard.move_begins", log_s("bucket", l->s->name),
-             log_z("kind", move_kind_text(kind)), log_s("at", at));
     return 0;
 }
 

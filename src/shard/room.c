@@ -30,6 +30,23 @@ static int room_remove(void *ctx, struct sharded *x, struct str user, struct err
     return mover_remove(r->mover, x, user, err);
 }
 
+static bool room_rests(void *ctx, const struct sharded *x)
+{
+    const struct room_hooks *hooks = &((const struct shard_room *)ctx)->services->hooks;
+
+    return hooks->rests && hooks->rests(hooks->rests_ctx, x->home, x->name);
+}
+
+static bool room_moves(void *ctx, const struct storage *storage, struct str bucket)
+{
+    const struct shard_room *r = ctx;
+    struct sharded *x = shards_find(r->shards, storage, bucket);
+    bool works = x && mover_works(r->mover, x);
+
+    sharded_unref(x);
+    return works;
+}
+
 static void room_plain(void *ctx, struct sharded *x)
 {
     const struct shard_room *r = ctx;
@@ -113,6 +130,7 @@ static bool table_stop(void *state, struct services *s)
 
     if (r->looks)
         loop_stop(&r->looker);
+    s->hooks.moves = NULL;
     routes_set_overlay(s->routes, NULL);
     mover_free(r->mover);
     shards_free(r->shards);
@@ -124,7 +142,8 @@ static bool table_stop(void *state, struct services *s)
 static int table_start(void *state, struct services *s, struct err *err)
 {
     struct shard_room *r = state;
-    struct mover_options mover = {.log = s->log, .plain = room_plain, .gone = room_gone, .ctx = r};
+    struct mover_options mover = {
+        .log = s->log, .rests = room_rests, .plain = room_plain, .gone = room_gone, .ctx = r};
     struct loop_options looker = {
         .name = "shard-looker", .step = room_look, .ctx = r, .first = loop_sleep_ms(LOOK_AGAIN_MS)};
     struct buf house = BUF_INIT(64);
@@ -145,6 +164,8 @@ static int table_start(void *state, struct services *s, struct err *err)
         code = room_discover(r, &missing, err);
     if (code == 0)
         routes_set_overlay(s->routes, shards_overlay(r->shards));
+    s->hooks.moves = room_moves;
+    s->hooks.moves_ctx = r;
     if (code == 0 && missing) {
         code = loop_start(&r->looker, &looker, err);
         r->looks = code == 0;

@@ -337,13 +337,17 @@ static int shards_make_bucket(struct overlay *o, struct storage *home,
                               const struct bucket_info *info, struct err *err)
 {
     struct bucket *there = NULL;
+    struct err why = {0};
     int code = 0;
 
     if (shards_has(o, home, info->name)) {
         code = home->ops->open_bucket(&there, home, info->owner, info->name, err);
-        if (code == ERR_NO_BUCKET)
-            return err_set(err, ERR_BUSY, "the bucket " STR_FMT " is being deleted",
-                           STR_ARG(info->name));
+        if (code == ERR_NO_BUCKET) {
+            shards_state(shards_of(o), home, info->name, &why);
+            return why.code < 0 ? err_set(err, why.code, "%s", why.text)
+                                : err_set(err, ERR_BUSY, "the bucket " STR_FMT " is being deleted",
+                                          STR_ARG(info->name));
+        }
         if (code < 0)
             return code;
         there->ops->unref(there);

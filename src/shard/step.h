@@ -10,6 +10,8 @@
  *     shard.end      the map in which the move has ended
  *     shard.clean    a shard that the map does not have any more is removed
  *     shard.unmap    the maps and the map bucket are removed
+ *     shard.changing the map that says that the state of all shards is being changed
+ *     shard.state    a shard gets another state (versions, object lock)
  *     shard.all      DeleteBucket: the map that closes every key
  *     shard.deleting DeleteBucket: the map that says that the bucket is being removed
  *     shard.remove   DeleteBucket: the bucket itself is removed */

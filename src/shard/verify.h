@@ -37,8 +37,8 @@ int shard_verify(struct shards *s, struct storage *home, struct str name, verify
 
 /* Removes the garbage that shard_verify() finds: notes its windows in the map, removes it, and
  * marks the windows as clean. *removed is the number of versions that were removed, also after
- * an error. Does not wait for a move: ERR_BUSY: keys are being moved. ERR_DENIED: an object is
- * locked. */
+ * an error. Garbage is removed even under object lock. Does not wait for a move: ERR_BUSY: keys are
+ * being moved. */
 int shard_clean(struct shards *s, struct storage *home, struct str name, uint64_t *removed,
                 struct err *err) MUST_CHECK;
 
@@ -46,6 +46,17 @@ int shard_clean(struct shards *s, struct storage *home, struct str name, uint64_
  * repair what the recovery at the start could not repair. ERR_NOT_FOUND: there is no map. */
 int shard_reload(struct shards *s, struct storage *home, struct str name,
                  struct err *err) MUST_CHECK;
+
+/* Removes the map and the shards of a bucket that itself does not exist any more, with the keys
+ * that are in the shards, so that the name is free. ERR_NOT_FOUND: the bucket is not broken.
+ * ERR_EXISTS: the bucket exists. ERR_UNAVAILABLE: the name is free, but something is left. */
+int shard_remove_left(struct shards *s, struct storage *home, struct str name,
+                      struct err *err) MUST_CHECK;
+/* Takes over a bucket whose newest map another installation of weir has written, and serves it by
+ * that map. ERR_NOT_FOUND: the bucket is not broken. ERR_EXISTS: the map is of this installation.
+ */
+int shard_take_over(struct shards *s, struct storage *home, struct str name,
+                    struct err *err) MUST_CHECK;
 
 struct rebuild_options {
     bool newest; /* a key that two shards have goes to the shard whose version is newer */

@@ -3,6 +3,7 @@ import http.client
 import json
 import random
 import re
+import shutil
 import signal
 import subprocess
 import threading
@@ -86,7 +87,9 @@ def test_a_bucket_is_served_the_same_before_and_after(server, weir):
     fill(s3)
     before = s3.list_objects_v2(Bucket="box")["Contents"]
     it = Sharded(server, weir)
+    assert [b["sharded"] for b in it.run("bucket", "show", "box", "--json")] == ["no"]
     status = it.run("shard", "enable", "box", "--threshold", "1000", "--json")
+    assert [b["sharded"] for b in it.run("bucket", "show", "box", "--json")] == ["yes"]
     assert (status["threshold"], status["own_threshold"], status["state"]) == (1000, True, "active")
     assert [(s["after"], s["upto"], s["shard"]) for s in status["segments"]] == [("", "", 0)]
     check_box(s3)
@@ -94,6 +97,9 @@ def test_a_bucket_is_served_the_same_before_and_after(server, weir):
     status = it.status()
     assert [(s["after"], s["upto"]) for s in status["segments"]] == [("", "c/05"), ("c/05", "e/"), ("e/", "")]
     assert [s["objects"] for s in status["shards"]] == [26, 14, 20] and status["objects"] == len(KEYS)
+    last = status["last_move"]
+    assert (last["kind"], last["whole"], last["keys_moved"]) == ("split", True, 20)
+    assert "The last split ended" in it.run("shard", "status", "box")
     assert s3.list_objects_v2(Bucket="box")["Contents"] == before
     check_box(s3)
     prefixes = s3.list_objects_v2(Bucket="box", Delimiter="/")["CommonPrefixes"]
@@ -566,6 +572,27 @@ def test_a_switch_leaves_and_enters_sharded_buckets(serve, weir, tmp_path, how):
     assert it.run("shard", "status", "box", "--storage", "disk2", "--json")["objects"] == len(KEYS) + 1
 
 
+def test_no_move_begins_while_the_bucket_is_being_switched(serve, weir, tmp_path):
+    server = serve("--replication.pause_retry", "1s").ready()
+    it, s3 = Sharded(server, weir), server.box()
+    it.run("shard", "enable", "box")
+    fill(s3)
+    it.run("storage", "add", "disk2", tmp_path / "disk2")
+    it.run("replicate", "add", "box", "disk2", "--user", "root", "--watch")
+    it.run("shard", "enable", "box", "--storage", "disk2")
+    upload = s3.create_multipart_upload(Bucket="box", Key="big")["UploadId"]
+    it.run("switch", "start", "box")
+    wait_for(lambda: it.run("switch", "show", "box", "--json")["state"] == "in_progress", "the switch")
+    for storage in ("local", "disk2"):
+        said = it.run("shard", "split", "box", "--at", "c/", "--storage", storage, status=1)
+        assert "being switched" in said
+    s3.abort_multipart_upload(Bucket="box", Key="big", UploadId=upload)
+    wait_for(lambda: it.run("switch", "show", "box", "--json")["state"] == "done", "the end of the switch")
+    it.run("shard", "split", "box", "--at", "c/", "--storage", "disk2")
+    wait_for(lambda: it.run("shard", "status", "box", "--storage", "disk2", "--json")["shard_count"] == 2, "the split")
+    check_box(s3)
+
+
 # --- mishaps
 
 
@@ -619,6 +646,69 @@ def test_a_destroyed_map_is_made_anew_from_the_contents(serve, weir, tmp_path):
     it.run("shard", "disable", "box")
     wait_for(lambda: it.run("shard", "status", "--json") == [], "the plain bucket")
     check_box(server.s3())
+
+
+def test_a_copied_folder_is_used_by_a_new_installation_only_after_a_command(serve, weir, tmp_path, redis):
+    """The new installation has the old one's folder and database, but a store and a key file of its own."""
+    def start(folder):
+        server = serve("--store.engine=redis", f"--store.redis.url=redis://127.0.0.1:{redis.port}",
+                       data=tmp_path / folder).ready()
+        return Sharded(server, weir)
+
+    it = start("data")
+    fill(it.server.box())
+    it.run("shard", "enable", "box")
+    it.split("c/", "e/")
+    assert it.server.stop() == 0
+    redis.kill()
+    shutil.rmtree(redis.folder)
+    redis.folder.mkdir()
+    redis.start()  # it is empty
+    shutil.copytree(tmp_path / "data", tmp_path / "other")
+    for name in ["secrets.key", "config.sealed", "installation", "installation.number"]:
+        (tmp_path / "other" / name).unlink(missing_ok=True)
+    it = start("other")
+    s3 = it.server.s3()
+    row = it.run("shard", "status", "--json")[0]
+    assert row["state"] == "broken" and "another installation of weir" in row["error"]
+    assert code_of(s3.get_object, Bucket="box", Key="a/01") in ("SlowDown", "ServiceUnavailable")
+    it.run("shard", "rebuild", "box", status=1)
+    it.run("shard", "rebuild", "box", "--take-over")
+    check_box(s3)
+    it.split("d/")
+    assert it.server.stop() == 0
+    it = start("other")
+    check_box(it.server.s3())
+    assert it.run("shard", "verify", "box", "--json") == []
+
+
+def test_a_bucket_that_is_missing_under_its_map_is_said_and_its_name_is_freed(serve, weir, tmp_path):
+    server = serve(data=tmp_path / "data").ready()
+    it = Sharded(server, weir)
+    fill(server.box())
+    it.run("shard", "enable", "box")
+    it.split("c/", "e/")
+    parts = it.parts()
+    mishap(server, "remove", "box")
+    server = serve(data=tmp_path / "data").ready()
+    it, s3 = Sharded(server, weir), server.s3()
+    row = it.run("shard", "status", "--json")[0]
+    assert row["state"] == "broken" and "the bucket itself is missing" in row["error"]
+    assert code_of(s3.create_bucket, Bucket="box") in ("SlowDown", "ServiceUnavailable")
+    it.run("shard", "rebuild", "box", status=1)
+    it.run("shard", "rebuild", "box", "--remove")
+    assert it.run("shard", "status", "--json") == []
+    assert server.stop() == 0
+    for part in parts:
+        tool = [BUILD / "tests/tools/local_bucket", server.data, "remove", part]
+        assert subprocess.run(tool, capture_output=True).returncode == 1, f"{part} is left"
+    server = serve(data=tmp_path / "data").ready()
+    it, s3 = Sharded(server, weir), server.s3()
+    fill(server.box())
+    it.run("shard", "enable", "box")
+    it.split("d/")
+    assert it.run("shard", "verify", "box", "--json") == []
+    check_box(s3)
 
 
 def test_a_damaged_newest_map_is_replaced_by_one_from_the_contents(serve, weir, tmp_path):

@@ -100,9 +100,11 @@ int local_find_large(struct bucket *b, struct str after, struct str upto, size_t
  *
  * One change removes at most `limit` keys and some thousands of rows, so of a key with very many
  * versions it may remove only a part. *more says whether rows are left; the caller then calls
- * again. For a window without rows the call costs one look-up, and no change. */
+ * again. *removed grows by the number of versions and markers that were removed. For a window
+ * without rows the call costs one look-up, and no change. */
+/* NOLINTNEXTLINE(readability-function-size): a call is one window of one bucket */
 int local_remove_rows(struct bucket *b, struct str after, struct str upto, size_t limit, bool *more,
-                      struct err *err) MUST_CHECK;
+                      uint64_t *removed, struct err *err) MUST_CHECK;
 
 /* Sums the usage of several buckets of one storage as of one moment. */
 int local_usage_of(struct bucket *const *buckets, size_t count, struct bucket_usage *out,

@@ -14,6 +14,7 @@ struct garbage_change {
     struct key_window window;
     size_t limit;
     size_t keys, rows;
+    uint64_t versions;
     bool more;
 };
 
@@ -53,6 +54,7 @@ static int garbage_row(void *ctx, enum tag tag, struct str row, struct str value
     if (p->rows >= GARBAGE_ROWS)
         return err_code(err, ERR_AGAIN);
     p->rows++;
+    p->versions += tag == TAG_OBJECT || tag == TAG_VERSION;
     if (tag == TAG_OBJECT)
         code = garbage_version(p, tag, str_skip(row, ROW_BUCKET_LEN), value, err);
     else if (tag == TAG_VERSION)
@@ -73,6 +75,7 @@ static int garbage_run(struct row_change *c, struct err *err)
     struct str key;
 
     p->keys = p->rows = 0;
+    p->versions = 0;
     int code = keys_open(&k, c->view, c->b, &p->window, err);
     while (code == 0 && (p->more = keys_peek(&k, &key)) && p->keys < p->limit) {
         buf_reset(&copy);
@@ -106,7 +109,7 @@ static int window_has_rows(struct local_bucket *b, const struct key_window *w, b
 }
 
 int local_remove_rows(struct bucket *b, struct str after, struct str upto, size_t limit, bool *more,
-                      struct err *err)
+                      uint64_t *removed, struct err *err)
 {
     struct garbage_change p = {
         .change = {.b = local_bucket_of(b), .frees = true, .fn = garbage_run},
@@ -117,8 +120,10 @@ int local_remove_rows(struct bucket *b, struct str after, struct str upto, size_
 
     if (code == 0 && has)
         code = change_apply(&p.change, err);
-    if (code == 0)
+    if (code == 0) {
         *more = has && p.more;
+        *removed += p.versions;
+    }
     return code;
 }
 

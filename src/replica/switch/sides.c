@@ -93,15 +93,28 @@ static int sides_find(void *ctx, struct arena *a, const struct storage *at, stru
     return code == ERR_NOT_FOUND ? ERR_UNAVAILABLE : code;
 }
 
+/* Whether a switch with downtime that leaves the bucket is in progress. */
+static bool view_blocks_source(const struct replication_view *view, struct str storage,
+                               struct str bucket)
+{
+    const struct replication *const *from;
+    size_t count = replication_view_from(view, storage, bucket, &from);
+
+    for (size_t i = 0; i < count; i++)
+        if (from[i]->blocked)
+            return true;
+    return false;
+}
+
 bool sides_has(struct sides *s, const struct storage *at, struct str bucket)
 {
     struct replication_view *view = NULL;
 
-    if (!sides_may(s, bucket))
-        return false;
     if (replications_view(s->o.replications, &view, NULL) < 0)
         return true;
-    bool has = replication_view_switch(view, at->name, bucket) != NULL;
+    bool has = replication_view_switch(view, at->name, bucket) ||
+               replication_view_blocked(view, at->name, bucket) ||
+               view_blocks_source(view, at->name, bucket);
     replication_view_unref(view);
     return has;
 }

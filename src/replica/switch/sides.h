@@ -24,8 +24,9 @@ void sides_free(struct sides *s); /* NULL is fine */
 /* Returns the functions for gateway_options.sides; borrowed from `s`. */
 const struct bucket_sides *sides_of_buckets(struct sides *s);
 
-/* Returns whether the bucket at the storage is a side of a switch; true while that is not known.
- * Lifecycle rules, which change objects by themselves, leave such a bucket alone. */
+/* Returns whether the bucket at the storage is a side of a switch that is in progress or, without
+ * downtime, announced; true while that is not known. Lifecycle rules, which change objects by
+ * themselves, and moves between shards leave such a bucket alone. */
 bool sides_has(struct sides *s, const struct storage *at, struct str bucket);
 
 #endif

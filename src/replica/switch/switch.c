@@ -71,11 +71,24 @@ static int switch_reached(struct switch_run *x, struct err *err)
     return code == 0 && !all ? switch_wait_for(err, "not every gateway knows of it yet") : code;
 }
 
+/* Whether keys of the bucket are moving between shards at this storage. */
+static bool switch_moves_at(const struct switch_run *x, struct str storage, struct str bucket)
+{
+    const struct storage *s = x->o->moves ? x->o->find(x->o->ctx, storage) : NULL;
+
+    return s && x->o->moves(x->o->ctx, s, bucket);
+}
+
 /* Begins the switch. If the bucket cannot be switched, ends the switch in error, with the
  * reason. */
 static int switch_run_begin(struct switch_run *x, struct err *err)
 {
+    const struct replication_id *id = &x->s.id;
     struct err why = {0};
+
+    if (switch_moves_at(x, id->from, id->bucket) ||
+        switch_moves_at(x, id->to, id->to_bucket.len ? id->to_bucket : id->bucket))
+        return switch_wait_for(err, "keys of the bucket are moving between its shards");
     int code = switch_begin(x->o->replications, &x->s, main_of(x), &why);
 
     if (code != ERR_CONFLICT)

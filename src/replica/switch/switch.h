@@ -29,6 +29,8 @@ struct switcher {
     struct str (*main)(void *ctx);
     /* The same as `settle` in struct tasks_options. */
     int (*settle)(void *ctx, struct storage *s, struct err *err);
+    /* Returns whether keys of the bucket are moving between shards; NULL: they never are. */
+    bool (*moves)(void *ctx, const struct storage *s, struct str bucket);
     /* Returns whether the store may have lost changes; NULL: the store never loses changes. */
     bool (*unsure)(void *ctx);
     uint64_t (*contact)(void *ctx); /* returns lease_contact(); NULL: there is no lease */

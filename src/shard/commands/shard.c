@@ -45,6 +45,12 @@ static const struct flag shard_rebuild_flags[] = {
      "Make a map from the keys in the shards; the map bucket must be destroyed."},
     {"newest", FLAG_SWITCH, NULL, NULL,
      "With --from-contents: a key that two shards have belongs to the one with the newer version."},
+    {"remove", FLAG_SWITCH, NULL, NULL,
+     "Remove the map and the shards, with the keys in them, of a bucket that itself does not exist "
+     "any more."},
+    {"take-over", FLAG_SWITCH, NULL, NULL,
+     "Take over a bucket whose map another installation of weir has written; none but this one may "
+     "use the storage any more."},
     STORAGE_FLAG,
     CLIENT_FLAGS,
     {0},
@@ -105,6 +111,16 @@ static void print_move(const json_t *move)
     buf_release(&left);
 }
 
+static void print_last(const json_t *last)
+{
+    printf("\nThe last " STR_FMT " ended %s" STR_FMT ": %jd keys in %jd s\n",
+           STR_ARG(json_get_str(last, "kind", STR_EMPTY)),
+           json_is_true(json_object_get(last, "whole")) ? "" : "early ",
+           STR_ARG(json_get_str(last, "ended", STR_EMPTY)),
+           (intmax_t)json_get_i64(last, "keys_moved", 0),
+           (intmax_t)json_get_i64(last, "seconds", 0));
+}
+
 /* Prints one bucket for people. */
 static void print_bucket(const json_t *answer)
 {
@@ -122,6 +138,8 @@ static void print_bucket(const json_t *answer)
     print_rows(answer, "shards", place_columns, ARRAY_SIZE(place_columns));
     if (json_is_object(json_object_get(answer, "move")))
         print_move(json_object_get(answer, "move"));
+    else if (json_is_object(json_object_get(answer, "last_move")))
+        print_last(json_object_get(answer, "last_move"));
     if (why.len)
         printf("\nIt is not split: " STR_FMT "\n", STR_ARG(why));
     if (error.len)
@@ -195,11 +213,17 @@ static int shard_fill_enable(struct json_out *w, const struct invocation *inv, s
 static int shard_fill_rebuild(struct json_out *w, const struct invocation *inv, struct err *err)
 {
     bool contents = invocation_flag(inv, "from-contents"), newest = invocation_flag(inv, "newest");
+    bool remove = invocation_flag(inv, "remove"), take = invocation_flag(inv, "take-over");
 
+    if (contents + remove + take > 1)
+        return err_set(err, ERR_INVALID,
+                       "--from-contents, --remove and --take-over exclude each other");
     if (newest && !contents)
         return err_set(err, ERR_INVALID, "--newest needs --from-contents");
     json_out_member_bool(w, "from_contents", contents);
     json_out_member_bool(w, "newest", newest);
+    json_out_member_bool(w, "remove", remove);
+    json_out_member_bool(w, "take_over", take);
     return shard_fill(w, inv, err);
 }
 
@@ -370,7 +394,11 @@ const struct command shard_commands[] = {
      .help =
          "Reads the log of maps anew. When the map bucket was destroyed, requests to the bucket "
          "fail; --from-contents then makes a map from the keys that are in the shards. A key in "
-         "two shards is named, and nothing is done, unless --newest decides.",
+         "two shards is named, and nothing is done, unless --newest decides.\n\n"
+         "When the bucket itself was removed by something other than weir, its name cannot be used "
+         "until --remove has removed its map and its shards, with all keys that are in them.\n\n"
+         "A bucket on a storage that was copied from another installation of weir is not served "
+         "until --take-over says that none but this one uses the storage.",
      .examples = "weir shard rebuild photos --from-contents",
      .call = &shard_rebuild_call},
     {0},

@@ -64,6 +64,14 @@
              {"unclean", "Windows in which it may have garbage.", REST_INTEGER}, SHARD_COUNTS)},   \
         {"move", "The move that is under way; null: there is none.", REST_OBJECT,                  \
          .nullable = true, .members = REST_FIELDS(MOVE_FIELDS)},                                   \
+        {"last_move", "The last move that has ended since weir was started; null: none has.",      \
+         REST_OBJECT, .nullable = true,                                                            \
+         .members = REST_FIELDS(                                                                   \
+             {"kind", "\"split\", \"merge\" or \"disable\"."},                                     \
+             {"whole", "Has it moved all keys? If not, it was cancelled or gave up.",              \
+              REST_BOOLEAN},                                                                       \
+             {"keys_moved", "Keys that it has moved.", REST_INTEGER},                              \
+             {"seconds", "How long it took.", REST_INTEGER}, {"ended", "When.", REST_TIME})},      \
         {"why", "Why the bucket is not split at the moment; empty: it is, or need not be."},       \
         {"last_error", "Why the last move failed or paused; empty: it did not."},                  \
     {                                                                                              \
@@ -127,17 +135,26 @@ static const struct rest_row shard_rows[] = {
               {"key", "The first of them."},
               {"known", "Does the map know of the garbage?", REST_BOOLEAN})})},
     {HTTP_POST, "/api/v1/shards/{bucket}/rebuild", REST_ADMIN,
-     "Read the log of maps anew, or make a map from the keys in the shards.", shard_rebuild_run,
-     .in_path = IN_PATH,
+     "Read the log of maps anew, make a map from the keys in the shards, or remove what is left.",
+     shard_rebuild_run, .in_path = IN_PATH,
      .body = REST_FIELDS(
          IN_STORAGE,
          {"from_contents", "Make a map from the keys; there must be none.", REST_BOOLEAN},
          {"newest",
           "A key that two shards have is in the one whose version is "
           "newer. Without this the call fails and names such keys.",
+          REST_BOOLEAN},
+         {"remove",
+          "Remove the map and the shards, with the keys in them, of a bucket that itself does not "
+          "exist any more.",
+          REST_BOOLEAN},
+         {"take_over",
+          "Take over a bucket whose map another installation of weir has written; none but this "
+          "one "
+          "may use the storage any more.",
           REST_BOOLEAN}),
      .answer = REST_FIELDS({"bucket", "The bucket's name."},
-                           {"map", "The number of its map.", REST_INTEGER},
+                           {"map", "The number of its map; 0: it was removed.", REST_INTEGER},
                            {"shard_count", "How many shards it has.", REST_INTEGER},
                            {"segment_count", "How many segments it has.", REST_INTEGER},
                            {"keys", "Keys that were found in the shards.", REST_INTEGER},

@@ -143,6 +143,22 @@ static void move_write(struct json_out *w, const struct move_progress *p)
     json_out_close(w, '}');
 }
 
+static void last_write(struct json_out *w, const struct move_last *last)
+{
+    json_out_key(w, "last_move");
+    if (last->ended_ms == 0) {
+        json_out_null(w);
+        return;
+    }
+    json_out_open(w, '{');
+    json_out_member_str(w, "kind", str_z(move_kind_text(last->kind)));
+    json_out_member_bool(w, "whole", last->whole);
+    json_out_member_u64(w, "keys_moved", last->keys_moved);
+    json_out_member_u64(w, "seconds", last->seconds);
+    rest_time(w, "ended", last->ended_ms);
+    json_out_close(w, '}');
+}
+
 /* Writes the members of SHOW_FIELDS. */
 static int bucket_show(struct rest_call *c, struct sharded *x, struct err *err)
 {
@@ -158,6 +174,7 @@ static int bucket_show(struct rest_call *c, struct sharded *x, struct err *err)
         segments_write(c->w, m);
         places_write(c->w, m, counts, count);
         move_write(c->w, &p);
+        last_write(c->w, &p.last);
         json_out_member_str(c->w, "why", plan_why(r->plan, x, c->arena));
         json_out_member_str(c->w, "last_error", p.error);
         rest_time(c->w, "last_error_at", p.error.len ? p.error_ms : 0);

@@ -81,19 +81,14 @@ static int twice_explain(const struct twice_list *l, int code, struct err *err)
     return code;
 }
 
-static int rebuild_write(struct rest_call *c, const struct rebuild_result *result,
-                         const struct twice_list *l, struct err *err)
+/* Writes the answer. `m` is the bucket's map; NULL: it was removed. */
+static void rebuild_write(struct rest_call *c, const struct shard_map *m,
+                          const struct rebuild_result *result, const struct twice_list *l)
 {
-    struct sharded *x = NULL;
-    int code = shard_rest_bucket(c, &x, err);
-
-    if (code < 0)
-        return code;
-    struct shard_map *m = table_map(x->table);
-    json_out_member_str(c->w, "bucket", x->name);
-    json_out_member_u64(c->w, "map", m->number);
-    json_out_member_u64(c->w, "shard_count", m->place_count);
-    json_out_member_u64(c->w, "segment_count", m->segment_count);
+    json_out_member_str(c->w, "bucket", rest_text(c, "bucket"));
+    json_out_member_u64(c->w, "map", m ? m->number : 0);
+    json_out_member_u64(c->w, "shard_count", m ? m->place_count : 0);
+    json_out_member_u64(c->w, "segment_count", m ? m->segment_count : 0);
     json_out_member_u64(c->w, "keys", result->keys);
     json_out_member_u64(c->w, "twice", result->twice);
     json_out_key(c->w, "examples");
@@ -101,27 +96,45 @@ static int rebuild_write(struct rest_call *c, const struct rebuild_result *resul
     for (size_t i = 0; i < l->count; i++)
         json_out_str(c->w, l->examples[i]);
     json_out_close(c->w, ']');
-    map_unref(m);
-    sharded_unref(x);
-    return 0;
+}
+
+/* Does what the call asks for. */
+static int rebuild_do(struct rest_call *c, struct storage *home, struct twice_list *l,
+                      struct rebuild_result *result, struct err *err)
+{
+    const struct shard_room *r = c->ctx;
+    struct rebuild_options o = {.newest = rest_bool(c, "newest"), .twice = twice_add, .ctx = l};
+    struct str name = rest_text(c, "bucket");
+
+    if (rest_bool(c, "remove"))
+        return shard_remove_left(r->shards, home, name, err);
+    if (rest_bool(c, "take_over"))
+        return shard_take_over(r->shards, home, name, err);
+    if (rest_bool(c, "from_contents"))
+        return twice_explain(l, shard_rebuild(r->shards, home, name, &o, result, err), err);
+    return shard_reload(r->shards, home, name, err);
 }
 
 int shard_rebuild_run(struct rest_call *c, struct err *err)
 {
-    struct shard_room *r = c->ctx;
     struct twice_list *list = arena_new(c->arena, struct twice_list);
     struct rebuild_result result = {0};
     struct storage *home = NULL;
-    struct str name = rest_text(c, "bucket");
+    struct shard_map *m = NULL;
+    struct sharded *x = NULL;
     int code = list ? shard_rest_home(c, &home, err) : err_code(err, ERR_NO_MEMORY);
 
     if (code < 0)
         return code;
     *list = (struct twice_list){.a = c->arena};
-    struct rebuild_options o = {.newest = rest_bool(c, "newest"), .twice = twice_add, .ctx = list};
-    if (rest_bool(c, "from_contents"))
-        code = twice_explain(list, shard_rebuild(r->shards, home, name, &o, &result, err), err);
-    else
-        code = shard_reload(r->shards, home, name, err);
-    return code < 0 ? code : rebuild_write(c, &result, list, err);
+    code = rebuild_do(c, home, list, &result, err);
+    if (code == 0 && !rest_bool(c, "remove"))
+        code = shard_rest_bucket(c, &x, err);
+    if (x)
+        m = table_map(x->table);
+    if (code == 0)
+        rebuild_write(c, m, &result, list);
+    map_unref(m);
+    sharded_unref(x);
+    return code;
 }

@@ -681,6 +681,7 @@ TEST(local_adopt, all_rows_of_a_window_are_removed_and_locks_do_not_keep_them)
     struct buf want = BUF_INIT(0);
     struct err err = {0};
     bool more = true;
+    uint64_t removed = 0;
 
     shard_lab_open(&lab);
     shard_lab_begin(&lab, 'x', &locked);
@@ -696,14 +697,16 @@ TEST(local_adopt, all_rows_of_a_window_are_removed_and_locks_do_not_keep_them)
         struct upload_info u = lab_upload(lab.whole, &lab.a, key);
         lab_part(lab.whole, &lab.a, &u, 1, lab_bytes(20000, 3));
     }
-    CHECK_OK(local_remove_rows(lab.whole, STR("a"), STR("d"), 2, &more, &err));
+    CHECK_OK(local_remove_rows(lab.whole, STR("a"), STR("d"), 2, &more, &removed, &err));
     CHECK(more);
+    CHECK_INT(removed, 6);
     lab_expect_list(lab.whole, &lab_everything, true, "a* c!* c c e*");
-    CHECK_OK(local_remove_rows(lab.whole, STR("a"), STR("d"), 2, &more, &err));
+    CHECK_OK(local_remove_rows(lab.whole, STR("a"), STR("d"), 2, &more, &removed, &err));
     CHECK(!more);
     expect_described(lab.whole, buf_str(&want));
-    CHECK_OK(local_remove_rows(lab.whole, STR("a"), STR("d"), 2, &more, &err));
+    CHECK_OK(local_remove_rows(lab.whole, STR("a"), STR("d"), 2, &more, &removed, &err));
     CHECK(!more);
+    CHECK_INT(removed, 9);
     local_collect(lab.l.lab.storage);
     CHECK_INT(local_lab_files(&lab.l), 2);
     shard_lab_end(&lab);
@@ -716,12 +719,13 @@ TEST(local_adopt, null_versions_are_removed_with_the_rest)
     struct shard_lab lab;
     struct err err = {0};
     bool more = true;
+    uint64_t removed = 0;
 
     shard_lab_open(&lab);
     shard_lab_begin(&lab, 'x', NULL);
     put_all_kinds(&lab, "b");
     put_all_kinds(&lab, "c");
-    CHECK_OK(local_remove_rows(lab.whole, STR_EMPTY, STR_EMPTY, 10, &more, &err));
+    CHECK_OK(local_remove_rows(lab.whole, STR_EMPTY, STR_EMPTY, 10, &more, &removed, &err));
     CHECK(!more);
     expect_described(lab.whole, str_z(nothing));
     shard_lab_end(&lab);
@@ -734,6 +738,7 @@ TEST_TIMEOUT(local_adopt, a_key_with_very_many_versions_is_removed_in_several_ch
     struct shard_lab lab;
     struct err err = {0};
     unsigned calls = 0;
+    uint64_t removed = 0;
 
     shard_lab_open(&lab);
     shard_lab_begin(&lab, 'x', &versions);
@@ -742,8 +747,9 @@ TEST_TIMEOUT(local_adopt, a_key_with_very_many_versions_is_removed_in_several_ch
         arena_reset(&lab.a);
     }
     for (bool more = true; more; calls++)
-        CHECK_OK(local_remove_rows(lab.whole, STR_EMPTY, STR_EMPTY, 10, &more, &err));
+        CHECK_OK(local_remove_rows(lab.whole, STR_EMPTY, STR_EMPTY, 10, &more, &removed, &err));
     CHECK_INT(calls, 2);
+    CHECK_INT(removed, 4500);
     expect_described(lab.whole, str_z(nothing));
     shard_lab_end(&lab);
     shard_lab_close(&lab);

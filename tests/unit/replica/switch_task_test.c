@@ -20,6 +20,7 @@ struct rig {
     struct arena a;
     int64_t put_back_s; /* that the last run asked for */
     struct err why;
+    struct str moves; /* name of the storage at which keys move between shards */
 };
 
 static struct storage *find(void *ctx, struct str name)
@@ -29,6 +30,14 @@ static struct storage *find(void *ctx, struct str name)
     return str_eq(name, STR("one"))   ? rig->s.from->storage
            : str_eq(name, STR("two")) ? rig->s.to->storage
                                       : NULL;
+}
+
+static bool moves(void *ctx, const struct storage *s, struct str bucket)
+{
+    struct rig *rig = ctx;
+
+    CHECK_STR(bucket, STR("box"));
+    return s == find(ctx, rig->moves);
 }
 
 static struct str main_storage(void *ctx)
@@ -70,6 +79,7 @@ static void rig_open(struct rig *rig)
                                .queue = rig->q,
                                .locks = rig->locks,
                                .find = find,
+                               .moves = moves,
                                .main = main_storage,
                                .ctx = rig};
     CHECK_OK(replication_add(rig->r, &n, STR("one"), &err));
@@ -174,6 +184,34 @@ TEST(switch_task, it_begins_at_its_time_and_not_before)
     check_ended(&rig, false);
     check_state(&rig, SWITCH_DONE, "done");
     rig_close(&rig);
+}
+
+static void wait_for_moves(bool live)
+{
+    static const char *const storages[] = {"one", "two"};
+    struct rig rig;
+
+    rig_open(&rig);
+    plan(&rig, (struct switch_options){.multipart_ttl_ns = live ? NS_PER_S : 0});
+    for (size_t i = 0; i < ARRAY_SIZE(storages); i++) {
+        rig.moves = str_z(storages[i]);
+        check_waits(&rig, live, "moving between its shards");
+        check_route(&rig, "\"one\"");
+    }
+    rig.moves = STR_EMPTY;
+    check_ended(&rig, live);
+    check_state(&rig, SWITCH_DONE, "done");
+    rig_close(&rig);
+}
+
+TEST(switch_task, keys_that_move_between_shards_are_waited_for)
+{
+    wait_for_moves(false);
+}
+
+TEST(switch_task, keys_that_move_between_shards_are_waited_for_without_downtime)
+{
+    wait_for_moves(true);
 }
 
 TEST(switch_task, a_cron_line_counts_from_the_plan_and_then_from_the_last_time)

@@ -20,6 +20,13 @@ enum { LAB_CONFIG_DB = 3, LAB_PART_MIN = 10, LAB_KEYS = 60 };
 
 /* --- life --- */
 
+static bool lab_rests(void *ctx, const struct sharded *s)
+{
+    const struct move_lab *l = ctx;
+
+    return l->rests;
+}
+
 static void lab_on_plain(void *ctx, struct sharded *s)
 {
     struct move_lab *l = ctx;
@@ -93,8 +100,8 @@ void move_lab_open(struct move_lab *l, const char *name)
     o.db = l->db;
     CHECK_OK(routes_open_local(l->routes, &o, &err));
     l->home = routes_main(l->routes);
-    l->mover =
-        mover_new(&(struct mover_options){.plain = lab_on_plain, .gone = lab_on_gone, .ctx = l});
+    l->mover = mover_new(&(struct mover_options){
+        .rests = lab_rests, .plain = lab_on_plain, .gone = lab_on_gone, .ctx = l});
     lab_serve(l);
 }
 

@@ -18,6 +18,7 @@ struct move_lab {
     struct mover *mover;
     struct sharded *sharded;  /* NULL: the bucket is plain, or is not there */
     struct bucket *bucket;    /* the sharded or plain bucket; NULL: it is not there */
+    bool rests;               /* what the mover is told: the bucket is being switched */
     _Atomic(int) plain, gone; /* how often the mover has called these */
 };
 

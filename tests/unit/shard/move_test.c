@@ -684,6 +684,209 @@ TEST_TIMEOUT(shard_move, a_key_that_is_too_large_ends_the_move_below_it_without_
     move_lab_close(&l);
 }
 
+/* --- what is known of a move that has ended --- */
+
+TEST(shard_move, the_numbers_of_the_last_move_stay_until_the_bucket_is_plain)
+{
+    struct move_progress p;
+    struct arena a = {0};
+    struct move_lab l;
+    struct err err = {0};
+
+    move_lab_open(&l, "weir");
+    move_lab_make(&l, false);
+    move_lab_fill(&l, false);
+    move_lab_do(&l, SHARD_SPLIT, "d", WINDOW);
+    mover_progress(l.mover, l.sharded, &a, &p);
+    CHECK_INT(p.phase, MOVE_NONE);
+    CHECK_INT(p.last.kind, SHARD_SPLIT);
+    CHECK_INT(p.last.keys_moved, 42); /* of d/00 to j/05 */
+    CHECK(p.last.whole && p.last.ended_ms > 0);
+    move_lab_begin(&l, SHARD_MERGE, "d");
+    move_work(l.mover, move_find(l.mover, l.sharded));
+    CHECK_OK(mover_cancel(l.mover, l.sharded, &err));
+    mover_progress(l.mover, l.sharded, &a, &p);
+    CHECK_INT(p.last.kind, SHARD_MERGE);
+    CHECK(!p.last.whole);
+    move_lab_do(&l, SHARD_DISABLE, NULL, 1000);
+    mover_progress(l.mover, l.sharded, &a, &p);
+    CHECK_INT(p.last.ended_ms, 0);
+    arena_release(&a);
+    move_lab_close(&l);
+}
+
+/* --- switches --- */
+
+static void note_work(void *ctx)
+{
+    struct move_lab *l = ctx;
+
+    CHECK(mover_works(l->mover, l->sharded));
+    l->rests = true; /* a switch is announced while a window is being handed over */
+}
+
+TEST(shard_move, no_key_moves_while_the_bucket_is_being_switched)
+{
+    struct move_request q = {.kind = SHARD_SPLIT, .at = STR("d")};
+    struct move_lab l;
+    struct err err = {0};
+
+    move_lab_open(&l, "weir");
+    move_lab_make(&l, false);
+    move_lab_fill(&l, false);
+    struct buf want = dump_of(&l);
+    l.rests = true;
+    CHECK_ERR(mover_begin(l.mover, l.sharded, &q, &err), ERR_BUSY);
+    CHECK(strstr(err.text, "switched"));
+    CHECK(!mover_works(l.mover, l.sharded));
+    move_lab_check(&l, "0");
+    l.rests = false;
+    CHECK_OK(mover_begin(l.mover, l.sharded, &q, &err));
+    struct move *r = move_find(l.mover, l.sharded);
+    r->at_work = true; /* as mover_take() sets it */
+    r->limit = WINDOW;
+    steps_plan(STEPS_BEFORE, "shard.adopt", 1, note_work, &l);
+    move_work(l.mover, r); /* counts */
+    move_work(l.mover, r);
+    CHECK(steps_happened());
+    uint64_t moved = r->keys_moved;
+    for (int turn = 0; turn < 3; turn++) {
+        move_work(l.mover, r);
+        CHECK(strstr(r->waits, "switched"));
+        CHECK_INT(r->keys_moved, moved);
+    }
+    r->at_work = false;
+    CHECK(!mover_works(l.mover, l.sharded));
+    l.rests = false;
+    move_lab_run(&l, WINDOW);
+    move_lab_check(&l, "0 d 1");
+    expect_dump(&l, &want);
+    buf_release(&want);
+    move_lab_close(&l);
+}
+
+/* --- the state of all shards (H13) --- */
+
+/* Checks that every shard has the state of the bucket itself, and returns that state. */
+static struct bucket_info expect_one_state(struct move_lab *l)
+{
+    struct shard_map *m = table_map(l->sharded->table);
+    struct bucket_info first = {0};
+    struct arena a = {0};
+    struct err err = {0};
+
+    CHECK_INT(m->closed, SHARD_OPEN);
+    for (size_t i = 0; i < m->place_count; i++) {
+        struct bucket *b = NULL;
+        struct bucket_info info;
+        CHECK_OK(move_open_place(l->sharded, m, m->places[i].number, &b, &err));
+        CHECK_OK(b->ops->info(b, &a, &info, &err));
+        if (i == 0)
+            first = info;
+        CHECK_INT(info.versions, first.versions);
+        CHECK_INT(info.object_lock, first.object_lock);
+        b->ops->unref(b);
+    }
+    map_unref(m);
+    arena_release(&a);
+    first.name = first.owner = STR_EMPTY;
+    return first;
+}
+
+/* A step of a change of the state, and whether the change is made when weir is killed there. */
+struct state_kill {
+    const char *step;
+    enum steps_when when;
+    unsigned n;
+    bool made;
+};
+
+static const struct state_kill state_kills[] = {
+    {"shard.changing", STEPS_BEFORE, 1, false}, {"shard.changing", STEPS_AFTER, 1, false},
+    {"shard.state", STEPS_BEFORE, 1, false},    {"shard.state", STEPS_AFTER, 1, true},
+    {"shard.state", STEPS_AFTER, 2, true},      {"shard.state", STEPS_AFTER, 3, true},
+    {"shard.open", STEPS_BEFORE, 1, true},      {"shard.open", STEPS_AFTER, 1, true},
+};
+
+static void kill_change(const struct state_kill *x, bool lock)
+{
+    struct move_lab l;
+    struct kill k = {&l, "image"};
+    struct err err = {0};
+
+    move_lab_open(&l, "weir");
+    move_lab_make(&l, false);
+    move_lab_do(&l, SHARD_SPLIT, "d", 1000);
+    move_lab_do(&l, SHARD_SPLIT, "g", 1000);
+    if (lock)
+        CHECK_OK(l.bucket->ops->set_versions(l.bucket, true, &err));
+    steps_plan(x->when, x->step, x->n, take_image, &k);
+    if (lock)
+        CHECK_OK(l.bucket->ops->set_object_lock(l.bucket, &err));
+    else
+        CHECK_OK(l.bucket->ops->set_versions(l.bucket, true, &err));
+    CHECK(steps_happened());
+    CHECK_INT(expect_one_state(&l).versions, VERSIONS_ON);
+    move_lab_close(&l);
+    move_lab_open(&l, "image");
+    struct bucket_info found = expect_one_state(&l);
+    CHECK_INT(found.versions, lock || x->made ? VERSIONS_ON : VERSIONS_NEVER);
+    CHECK_INT(found.object_lock, lock && x->made);
+    move_lab_check(&l, "0 d 1 g 2");
+    move_lab_close(&l);
+    char dir[200];
+    snprintf(dir, sizeof(dir), "%s/weir", test_dir());
+    CHECK_OK(dir_remove_tree(dir, &err));
+}
+
+TEST(shard_move, a_change_of_versions_or_lock_that_was_killed_is_brought_forward_on_all_shards)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(state_kills); i++) {
+        kill_change(&state_kills[i], false);
+        kill_change(&state_kills[i], true);
+    }
+}
+
+TEST(shard_move, versions_that_are_suspended_by_half_are_on_again)
+{
+    struct move_lab l;
+    struct kill k = {&l, "image"};
+    struct err err = {0};
+
+    move_lab_open(&l, "weir");
+    move_lab_make(&l, false);
+    move_lab_do(&l, SHARD_SPLIT, "d", 1000);
+    CHECK_OK(l.bucket->ops->set_versions(l.bucket, true, &err));
+    steps_plan(STEPS_AFTER, "shard.state", 1, take_image, &k);
+    CHECK_OK(l.bucket->ops->set_versions(l.bucket, false, &err));
+    CHECK_INT(expect_one_state(&l).versions, VERSIONS_SUSPENDED);
+    move_lab_close(&l);
+    move_lab_open(&l, "image");
+    CHECK_INT(expect_one_state(&l).versions, VERSIONS_ON);
+    move_lab_close(&l);
+}
+
+TEST(shard_move, a_change_of_versions_that_a_shard_refuses_changes_no_shard)
+{
+    struct move_lab l;
+    struct err err = {0};
+
+    move_lab_open(&l, "weir");
+    move_lab_make(&l, true); /* with object lock */
+    move_lab_do(&l, SHARD_SPLIT, "d", 1000);
+    CHECK_ERR(l.bucket->ops->set_versions(l.bucket, false, &err), ERR_CONFLICT);
+    CHECK_INT(expect_one_state(&l).versions, VERSIONS_ON);
+    struct shard_map *m = table_map(l.sharded->table);
+    CHECK_OK(local_remove_shard(l.home, m->places[1].bucket, &err));
+    uint64_t number = m->number;
+    map_unref(m);
+    CHECK_ERR(l.bucket->ops->set_versions(l.bucket, true, &err), ERR_CORRUPT);
+    m = table_map(l.sharded->table);
+    CHECK_INT(m->number, number); /* the missing shard is found before anything is closed */
+    map_unref(m);
+    move_lab_close(&l);
+}
+
 /* --- DeleteBucket --- */
 
 TEST(shard_move, a_bucket_with_a_version_or_an_upload_in_any_shard_is_not_removed)
@@ -709,6 +912,33 @@ TEST(shard_move, a_bucket_with_a_version_or_an_upload_in_any_shard_is_not_remove
     move_lab_check(&l, "0 d 1 g 2");
     CHECK_OK(mover_remove(l.mover, l.sharded, STR("alice"), &err));
     CHECK_INT(l.gone, 1);
+    move_lab_close(&l);
+    move_lab_open(&l, "weir");
+    CHECK(!l.bucket && !l.sharded);
+    move_lab_check(&l, NULL);
+    move_lab_close(&l);
+}
+
+TEST(shard_move, garbage_keeps_no_bucket_from_being_removed)
+{
+    struct move_lab l;
+    struct arena a = {0};
+    struct err err = {0};
+
+    move_lab_open(&l, "weir");
+    move_lab_make(&l, false);
+    move_lab_do(&l, SHARD_SPLIT, "d", 1000);
+    move_lab_do(&l, SHARD_SPLIT, "g", 1000);
+    plant(&l, 0, "e");
+    plant(&l, 0, "z");
+    plant(&l, 1, "a");
+    plant(&l, 2, "f");
+    lab_put(l.bucket, &a, "f", STR("x"));
+    CHECK_ERR(mover_remove(l.mover, l.sharded, STR("alice"), &err), ERR_CONFLICT);
+    lab_remove(l.bucket, &a, "f", STR_EMPTY);
+    CHECK_OK(mover_remove(l.mover, l.sharded, STR("alice"), &err));
+    CHECK_INT(l.gone, 1);
+    arena_release(&a);
     move_lab_close(&l);
     move_lab_open(&l, "weir");
     CHECK(!l.bucket && !l.sharded);

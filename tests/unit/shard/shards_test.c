@@ -13,9 +13,10 @@ struct shards_lab {
     struct local_lab l;
     struct storage *home;
     struct shards *shards;
-    bool recovers; /* what `recover` says */
-    bool fails;    /* `recover` has an error */
-    size_t found;  /* findings of a verify, by kind in `kinds` */
+    const char *house; /* of the installation; NULL: "house" */
+    bool recovers;     /* what `recover` says */
+    bool fails;        /* `recover` has an error */
+    size_t found;      /* findings of a verify, by kind in `kinds` */
     unsigned kinds;
     uint64_t garbage;    /* keys */
     struct shards *gone; /* remove() calls shards_gone() of this table; NULL: it does not */
@@ -46,7 +47,7 @@ static int shards_lab_remove(void *ctx, struct sharded *x, struct str user, stru
 /* Begins a new table over the storage, as a start of weir does. */
 static int shards_lab_start(struct shards_lab *l)
 {
-    struct shards_options o = {.house = STR("house"),
+    struct shards_options o = {.house = str_z(l->house ? l->house : "house"),
                                .recover = shards_lab_recover,
                                .remove = shards_lab_remove,
                                .ctx = l};
@@ -403,6 +404,37 @@ TEST(shards, a_key_in_two_shards_is_named_and_only_newest_decides)
     shards_lab_close(&l);
 }
 
+TEST(shards, cleaning_removes_garbage_though_it_is_locked)
+{
+    struct bucket_info info = {.name = STR("box"), .owner = STR("owner"), .object_lock = true};
+    struct object_meta held = {.legal_hold = true};
+    struct arena a = ARENA_INIT(0);
+    struct shards_lab l;
+    struct bucket *b = NULL;
+    uint64_t removed = 0;
+    struct err err = {0};
+
+    shards_lab_open(&l);
+    CHECK_OK(l.home->ops->create_bucket(l.home, &info, &err));
+    shards_lab_fill(&l, "abef");
+    CHECK_OK(shard_enable(l.shards, l.home, STR("box"), 0, &err));
+    struct sharded *x = shards_find(l.shards, l.home, STR("box"));
+    shards_lab_split(x, "c");
+    CHECK_OK(l.home->ops->open_bucket(&b, l.home, STR_EMPTY, STR("box"), &err));
+    lab_put(b, &a, "e", STR("garbage"));
+    CHECK_OK(b->ops->set_meta(b, &a, STR("e"), STR_EMPTY, META_LEGAL_HOLD, &held, NULL, &err));
+    lab_remove(b, &a, "e", STR_EMPTY);
+    shards_lab_verify(&l, 1u << VERIFY_GARBAGE);
+    CHECK_OK(shard_clean(l.shards, l.home, STR("box"), &removed, &err));
+    CHECK_INT(removed, 2); /* the version and the marker */
+    shards_lab_verify(&l, 0);
+    shards_lab_expect(&l, "a b e f");
+    b->ops->unref(b);
+    sharded_unref(x);
+    arena_release(&a);
+    shards_lab_close(&l);
+}
+
 TEST(shards, verify_names_shards_that_are_missing_or_stray)
 {
     struct arena a = ARENA_INIT(0);
@@ -509,6 +541,89 @@ TEST(shards, a_map_bucket_that_is_not_the_buckets_own_is_ignored)
         shards_lab_close(&l);
     }
     arena_release(&a);
+}
+
+/* --- a map of another installation --- */
+
+TEST(shards, a_map_of_another_installation_is_used_only_after_it_was_taken_over)
+{
+    struct shards_lab l;
+    struct bucket *b = NULL;
+    struct err err = {0};
+
+    shards_lab_open(&l);
+    struct sharded *x = shards_lab_enable(&l, "abcdef");
+    shards_lab_split(x, "c");
+    sharded_unref(x);
+    l.house = "another house";
+    CHECK_INT(shards_lab_start(&l), 0);
+    CHECK_INT(shards_state(l.shards, l.home, STR("box"), &err), SHARDS_BROKEN);
+    CHECK(strstr(err.text, "another installation") && strstr(err.text, "--take-over"));
+    CHECK_ERR(storage_open_bucket(&b, l.home, STR_EMPTY, STR("box"), &err), ERR_UNAVAILABLE);
+    CHECK_ERR(shard_reload(l.shards, l.home, STR("box"), &err), ERR_UNAVAILABLE);
+    CHECK_ERR(shard_remove_left(l.shards, l.home, STR("box"), &err), ERR_EXISTS);
+    CHECK_INT(shards_state(l.shards, l.home, STR("box"), NULL), SHARDS_BROKEN);
+    CHECK_OK(shard_take_over(l.shards, l.home, STR("box"), &err));
+    CHECK_ERR(shard_take_over(l.shards, l.home, STR("box"), &err), ERR_NOT_FOUND);
+    for (int starts = 0; starts < 2; starts++) {
+        shards_lab_expect(&l, "a b c d e f");
+        shards_lab_verify(&l, 0);
+        x = shards_find(l.shards, l.home, STR("box"));
+        CHECK_STR(x->house, STR("another house"));
+        sharded_unref(x);
+        CHECK_INT(shards_lab_start(&l), 0);
+    }
+    l.house = NULL; /* the installation that had it before */
+    CHECK_INT(shards_lab_start(&l), 0);
+    CHECK_INT(shards_state(l.shards, l.home, STR("box"), NULL), SHARDS_BROKEN);
+    shards_lab_close(&l);
+}
+
+/* --- a bucket that is missing --- */
+
+static void remove_left(bool split)
+{
+    struct bucket_info info = {.name = STR("box"), .owner = STR("owner")};
+    struct shards_lab l;
+    struct bucket *b = NULL;
+    struct err err = {0};
+
+    shards_lab_open(&l);
+    struct sharded *x = shards_lab_enable(&l, "abcdef");
+    if (split)
+        shards_lab_split(x, "c");
+    sharded_unref(x);
+    CHECK_ERR(shard_remove_left(l.shards, l.home, STR("box"), &err), ERR_NOT_FOUND);
+    atomic_store(&l.home->overlay, NULL);
+    shards_lab_wipe(&l, STR("box"));
+    CHECK_INT(shards_lab_start(&l), 0);
+    CHECK_INT(shards_state(l.shards, l.home, STR("box"), &err), SHARDS_BROKEN);
+    CHECK(strstr(err.text, "missing") && strstr(err.text, "--remove"));
+    CHECK_ERR(storage_open_bucket(&b, l.home, STR_EMPTY, STR("box"), &err), ERR_UNAVAILABLE);
+    CHECK_ERR(storage_create_bucket(l.home, &info, &err), ERR_UNAVAILABLE);
+    CHECK_ERR(shard_reload(l.shards, l.home, STR("box"), &err), ERR_UNAVAILABLE);
+    l.recovers = false; /* as the mover does with the state "deleting" */
+    CHECK_ERR(shard_remove_left(l.shards, l.home, STR("box"), &err), ERR_UNAVAILABLE);
+    CHECK_INT(shards_state(l.shards, l.home, STR("box"), NULL), SHARDS_PLAIN);
+    struct bucket *log = NULL;
+    struct shard_map *head = NULL;
+    CHECK_OK(discover_open_log(&log, l.home, STR("box"), &err));
+    CHECK_OK(log_head(log, &head, &err));
+    CHECK_INT(head->state, SHARD_DELETING);
+    map_unref(head);
+    log->ops->unref(log);
+    CHECK_OK(storage_create_bucket(l.home, &info, &err));
+    shards_lab_close(&l);
+}
+
+TEST(shards, a_map_whose_bucket_is_missing_keeps_the_name_until_it_is_removed)
+{
+    remove_left(false);
+}
+
+TEST(shards, shards_whose_bucket_is_missing_keep_the_name_until_they_are_removed)
+{
+    remove_left(true);
 }
 
 /* --- several threads --- */
