@@ -154,6 +154,66 @@ def test_a_damaged_bundle_is_not_restored(octocat, tmp_path):
     assert "Traceback" not in said and not (tmp_path / "n.git").exists()
 
 
+def test_a_former_repository_is_given_back_like_any_other(octocat, tmp_path):
+    """Another repository has taken the name. The kept bundle is the only copy of the old one."""
+    a = octocat
+    former, id = a.repos["octocat", "Hello-World"], a.forge.find_repo("octocat", "Hello-World")["id"]
+    a.forge.remove_repo("octocat", "Hello-World")
+    shutil.move(former.path, tmp_path / "former.git")
+    former.path = tmp_path / "former.git"
+    a.add_repo("octocat", "Hello-World", commits=4)
+    a.sync("octocat")
+    name, names = f"Hello-World@{id}", {"Hello-World", "Spoon-Knife", f"Hello-World@{id}"}
+    assert {r["name"] for r in a.run("show", a.member("octocat"), "--repositories", "--json")} == names
+    assert a.repositories("octocat")[name]["bytes"] == a.head("octocat", f"/{name}.bundle")["ContentLength"]
+    assert a.run("show", a.member("octocat"), name, "--json")[0]["id"] == str(id)
+    found = audit(a, None)
+    assert {n: row["state"] for n, row in found.items()} == dict.fromkeys(names, "good")
+    rows = a.run("restore", a.member("octocat"), str(tmp_path / "all"), "--json")
+    assert {r["name"] for r in rows} == names
+    same(tmp_path / "all" / f"Hello-World.{id}.git", former)
+    same(tmp_path / "all" / "Hello-World.git", a.repos["octocat", "Hello-World"])
+    git("clone", "-q", "--mirror", clone_url(a, name), tmp_path / "served.git")
+    same(tmp_path / "served.git", former)
+    # A damaged bundle is listed and restored when it is asked for.
+    copy = "Hello-World@damaged-20260131T030000Z"
+    a.server.s3().copy_object(Bucket=a.bucket, Key=a.key("octocat", f"/{copy}.bundle"),
+                              CopySource={"Bucket": a.bucket, "Key": a.key("octocat", f"/{name}.bundle")})
+    assert set(a.repositories("octocat")) == names and set(audit(a, None)) == names
+    assert {r["name"] for r in a.run("show", a.member("octocat"), "--repositories", "--all", "--json")} == {*names, copy}
+    rows = a.run("restore", a.member("octocat"), str(tmp_path / "more"), "--all", "--json")
+    assert {r["name"] for r in rows} == {*names, copy}
+
+
+def test_a_gist_is_given_back_like_a_repository(lab, tmp_path):
+    a = lab(options="    gists: true\n    zip: false\n")
+    a.add_repo("octocat", "Hello-World")
+    gist = a.git.repo("gists/abc123", commits=2)
+    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    a.forge.accounts["octocat"]["gists"].append(
+        {"id": "abc123", "git_pull_url": a.git.url("gists/abc123"), "updated_at": now})
+    a.add("octocat")
+    a.synced("octocat")
+    name = "@gists/abc123"
+    git("clone", "-q", "--mirror", clone_url(a, name), tmp_path / "served.git")
+    same(tmp_path / "served.git", gist)
+    next_second()
+    gist.commit(2)
+    a.sync("octocat")
+    assert "try again" in refused("clone", "-q", clone_url(a, name + ".git"), tmp_path / "no")  # an audit comes first
+    assert audit(a, name)[name]["state"] == "good"
+    assert set(audit(a, None)) == {"Hello-World", name}
+    a.run("tidy", a.member("octocat") + "/" + name, "--wait")
+    assert a.repository("octocat", "%40gists%2Fabc123")["appends"] == 0
+    rows = a.run("restore", a.member("octocat"), str(tmp_path / "all"), "--json")
+    assert {r["name"] for r in rows} == {"Hello-World", name}
+    same(tmp_path / "all" / "gists" / "abc123.git", gist)
+    a.run("restore", a.member("octocat") + "/" + name, str(tmp_path / "one.git"))
+    same(tmp_path / "one.git", gist)
+    assert "Hello-World" in a.repositories("octocat") and name not in a.repositories("octocat")
+    a.check()
+
+
 @pytest.mark.parametrize("format", ["sha1", "sha256"])
 def test_empty_and_sha256_repositories_are_restored(lab, tmp_path, format):
     a = lab()

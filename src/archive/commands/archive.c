@@ -19,6 +19,10 @@ static const struct flag archive_add_flags[] = {
 
 static const struct flag archive_show_flags[] = {
     {"repositories", FLAG_SWITCH, NULL, NULL, "List the repositories of the account."},
+    {"all", FLAG_SWITCH, NULL, NULL,
+     "With --repositories, list copies too: damaged bundles (NAME@damaged-TIME), and those of "
+     "which "
+     "a satellite had another one (NAME@moved-TIME)."},
     CLIENT_FLAGS,
     {0},
 };
@@ -316,9 +320,9 @@ static int archive_repos_run(struct api_client *r, const struct invocation *inv,
                              struct output *table, struct err *err)
 {
     const char *name = arena_z(&r->arena, account_text(str_z(inv->args.items[0])));
-    struct manage_list list = {
-        .path = manage_path(r, "/api/v1/archive/accounts/", name, "/repositories"),
-        .name = "repositories"};
+    const char *behind = invocation_flag(inv, "all") ? "/repositories?all=true" : "/repositories";
+    struct manage_list list = {.path = manage_path(r, "/api/v1/archive/accounts/", name, behind),
+                               .name = "repositories"};
     json_t *items = NULL, *item;
     size_t i;
     int code = manage_pages(r, &list, &items, err);

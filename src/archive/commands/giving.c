@@ -2,6 +2,7 @@
 #include "archive/names.h"
 #include "archive/restore.h"
 #include "archive/room.h"
+#include "archive/saved.h"
 #include "base/clock.h"
 #include "command/manage.h"
 #include "http/wire.h"
@@ -33,10 +34,14 @@ static struct str given_text(const char *text)
     return s;
 }
 
-/* Splits off the last part, if at least `host/login` is left. */
+/* Splits off the last part, if at least `host/login` is left, or the name of a gist. */
 static struct given_name given_repo(struct str text)
 {
+    ptrdiff_t gist = str_find(text, STR("/@gists/"));
     size_t at = text.len, slashes = 0;
+
+    if (gist > 0)
+        return (struct given_name){str_head(text, (size_t)gist), str_skip(text, (size_t)gist + 1)};
 
     for (size_t i = 0; i < text.len; i++)
         slashes += text.p[i] == '/';
@@ -70,6 +75,9 @@ static const struct flag restore_flags[] = {
      "since 1970."},
     {"history", FLAG_SWITCH, NULL, NULL,
      "Keep the former tips of all refs too, as refs/weir/TIME/was|new/NAME."},
+    {"all", FLAG_SWITCH, NULL, NULL,
+     "Of a whole account, restore copies too: damaged bundles (NAME@damaged-TIME), and those of "
+     "which a satellite had another one (NAME@moved-TIME)."},
     CLIENT_FLAGS,
     {0},
 };
@@ -83,6 +91,7 @@ struct restore_command {
     struct given_name from;
     const char *target;
     bool is_url, is_account, shows;
+    bool all; /* of an account, copies are restored too */
     struct restore_options o;
     struct str name; /* name of the bundle that is being restored */
     size_t failed;
@@ -152,19 +161,20 @@ static int restore_to_url(struct restore_command *c, const char *url, struct res
 }
 
 /* The target of a restored bundle. A wiki becomes `<repository>.wiki.git` beside its repository, as
- * on a forge. */
+ * on a forge, and a gist becomes `gists/<id>.git`. */
 static void restore_target(const struct restore_command *c, struct buf *out)
 {
-    struct str repo, extra;
+    struct str name = str_skip(c->name, str_starts(c->name, STR("@")));
 
     buf_append_z(out, c->target);
     if (!c->is_account)
         return;
     while (out->len && out->p[out->len - 1] == '/')
         out->len--;
-    str_cut(c->name, '@', &repo, &extra);
-    buf_appendf(out, "/" STR_FMT "%s" STR_FMT ".git", STR_ARG(repo), extra.len ? "." : "",
-                STR_ARG(extra));
+    buf_append_char(out, '/');
+    for (size_t i = 0; i < name.len; i++)
+        buf_append_char(out, name.p[i] == '@' ? '.' : name.p[i]);
+    buf_append_z(out, ".git");
 }
 
 static int restore_one(struct restore_command *c, struct err *err)
@@ -173,9 +183,11 @@ static int restore_one(struct restore_command *c, struct err *err)
     struct buf to = BUF_INIT(PATH_MAX);
 
     restore_target(c, &to);
-    int code = buf_error(&to) < 0 ? err_set(err, ERR_INVALID, "the target's name is too long")
-               : c->is_url        ? restore_to_url(c, to.p, &result, err)
-                                  : restore_into(c, to.p, &result, err);
+    int code = !saved_name_ok(c->name)
+                   ? err_set(err, ERR_INVALID, "this cannot be the name of a repository")
+               : buf_error(&to) < 0 ? err_set(err, ERR_INVALID, "the target's name is too long")
+               : c->is_url          ? restore_to_url(c, to.p, &result, err)
+                                    : restore_into(c, to.p, &result, err);
     if (code == 0)
         restore_row(c, to.p, &result, c->is_url ? "pushed" : "restored");
     else if (c->is_account)
@@ -187,7 +199,8 @@ static int restore_one(struct restore_command *c, struct err *err)
 /* Restores every bundle of the account. A bundle that fails does not stop the others. */
 static int restore_account(struct restore_command *c, struct err *err)
 {
-    struct manage_list list = {.path = giving_path(c->r, c->from.account, "/bundles", STR_EMPTY),
+    const char *behind = c->all ? "/bundles?all=true" : "/bundles";
+    struct manage_list list = {.path = giving_path(c->r, c->from.account, behind, STR_EMPTY),
                                .name = "bundles"};
     json_t *rows = NULL;
     int code = manage_pages(c->r, &list, &rows, err);
@@ -234,6 +247,7 @@ static int restore_command_run(struct api_client *r, const struct invocation *in
                                 .from = given_repo(text),
                                 .target = inv->args.items[1],
                                 .is_url = restore_is_url(str_z(inv->args.items[1])),
+                                .all = invocation_flag(inv, "all") != NULL,
                                 .shows = isatty(STDERR_FILENO)};
     struct archive_account account;
     int code = archive_account_read(&account, &r->arena, c.from.account, err);
@@ -423,12 +437,15 @@ const struct command archive_giving_commands[] = {
      .summary = "Give a saved repository, or all of an account, back to git",
      .help =
          "With a folder, the repository becomes a bare repository there; all repositories of an "
-         "account become bare repositories in that folder. With the URL of a git server, branches, "
+         "account become bare repositories in that folder, with their wikis (NAME.wiki.git), gists "
+         "(gists/ID.git), and the repositories that had a name before (NAME.ID.git). With the URL "
+         "of a git server, branches, "
          "tags and notes are pushed to it; for a whole account, to URL/REPOSITORY.git, which must "
          "exist.\n\n"
          "The bundles come from the API of a running weir. git must be installed here.",
      .examples = "weir archive restore github.com/octocat/Hello-World hello.git\n"
                  "weir archive restore github.com/octocat backup/ --history\n"
+                 "weir archive restore github.com/octocat/@gists/abc123 gist.git\n"
                  "weir archive restore github.com/octocat/Hello-World hello.git --at "
                  "2026-01-31T03:00:00Z\n"
                  "weir archive restore github.com/octocat https://git.example.com/octocat",

@@ -12,14 +12,18 @@ static rest_fn bundle_list, bundle_get, audit_get, audit_post;
     }
 #define GIVING_NAME                                                                                \
     {                                                                                              \
-        "name", "The name of a repository, or an extra such as Hello-World@wiki."                  \
+        "name", "The name of a bundle: a repository, Hello-World@wiki, Hello-World@1296269 (a "    \
+                "former repository of that name) or @gists/abc123."                                \
     }
 
 static const struct rest_row giving_rows[] = {
     {HTTP_GET, "/api/v1/archive/accounts/{account}/bundles", REST_ADMIN,
-     "The bundles of an account: its repositories and their wikis.", bundle_list, .list = "bundles",
-     .by_source = true, .page_usual = OBJECT_LIST_MAX, .page_max = OBJECT_LIST_MAX,
-     .in_path = REST_FIELDS(GIVING_ACCOUNT),
+     "The bundles of an account: its repositories, their wikis, its gists, and the bundles that "
+     "were "
+     "kept aside.",
+     bundle_list, .list = "bundles", .by_source = true, .page_usual = OBJECT_LIST_MAX,
+     .page_max = OBJECT_LIST_MAX, .in_path = REST_FIELDS(GIVING_ACCOUNT),
+     .query = REST_FIELDS({"all", ARCHIVE_ALL_DOC, REST_BOOLEAN}),
      .items = REST_FIELDS({"name", "The name of the bundle."}, {"key", "The key of the object."},
                           {"bytes", "The size of the bundle.", REST_INTEGER},
                           {"etag", "The ETag of the object."})},
@@ -44,7 +48,8 @@ static const struct rest_row giving_rows[] = {
     {HTTP_POST, "/api/v1/archive/accounts/{account}/audits", REST_ADMIN,
      "Audit bundles of an account, or tidy them, as tasks of the queue archive.", audit_post,
      .in_path = REST_FIELDS(GIVING_ACCOUNT),
-     .body = REST_FIELDS({"name", "The name of one bundle; absent: all of the account."},
+     .body = REST_FIELDS({"name", "The name of one bundle; absent: all of the account, but no "
+                                  "copies (NAME@damaged-TIME, NAME@moved-TIME)."},
                          {"tidy", "Pack the bundles anew, and audit them.", REST_BOOLEAN}),
      .status = 202,
      .answer = REST_FIELDS({"queued", "How many bundles will be looked at.", REST_INTEGER},
@@ -54,6 +59,14 @@ static const struct rest_row giving_rows[] = {
 const struct rest_table archive_giving_routes = {REST_ROWS(giving_rows)};
 
 /* --- listing --- */
+
+/* The name of a bundle that a list shows; empty: the list leaves the object out. */
+static struct str giving_name(struct str key, bool all)
+{
+    struct str name = saved_name(key);
+
+    return all || !saved_is_copy(name) ? name : STR_EMPTY;
+}
 
 static int giving_page(struct rest_call *c, struct shelf *s, const struct archive_account *account,
                        struct str after, struct list_result *out, struct err *err)
@@ -88,7 +101,7 @@ static int bundle_list(struct rest_call *c, struct err *err)
     while (code == 0 && page.more && left) {
         code = giving_page(c, &shelf, &account, last, &page, err);
         for (size_t i = 0; code == 0 && i < page.count && left; i++) {
-            struct str name = saved_name(page.entries[i].info.key);
+            struct str name = giving_name(page.entries[i].info.key, rest_bool(c, "all"));
             last = page.entries[i].info.key;
             if (name.len == 0)
                 continue;
@@ -181,7 +194,7 @@ static int audit_post_all(struct rest_call *c, const struct archive_account *acc
     while (code == 0 && page.more) {
         code = giving_page(c, &shelf, account, page.next, &page, err);
         for (size_t i = 0; code == 0 && i < page.count; i++) {
-            struct str name = saved_name(page.entries[i].info.key);
+            struct str name = giving_name(page.entries[i].info.key, false);
             if (name.len == 0)
                 continue;
             code = saved_queue(rest_archive(c), account, name, what, err);

@@ -330,6 +330,33 @@ SATELLITES_TEST(archive_move, an_object_that_is_put_while_its_slot_moves_away_fo
     satellites_lab_expect(lab, "octocat", "x@audit.json", STR("{}"));
 }
 
+/* What is kept aside beside a wiki or a former repository is a bundle by its name too. */
+SATELLITES_TEST(archive_move, an_extra_bundle_that_both_sides_have_is_kept_as_a_bundle)
+{
+    struct list_result list;
+    struct shelf s;
+    struct err err = {0};
+    size_t moved;
+
+    satellites_lab_add(lab, 3);
+    fill(lab);
+    for (unsigned i = 0; i < LOGINS; i++)
+        satellites_lab_put(lab, login_of(i), "repo@7.bundle", satellites_lab_bundle(lab, i));
+    struct slots t = add_fourth(lab);
+    unsigned i = mover_of(&t, lab);
+    struct archive_account c = satellites_lab_account(lab, login_of(i));
+    satellites_lab_write(lab, "zone-4", satellites_lab_key(lab, login_of(i), "repo@7.bundle"),
+                         satellites_lab_bundle(lab, 99));
+    CHECK_OK(moves_slot(lab->moves, c.hash[0], NULL, NULL, &moved, &err));
+    struct list_options o = {.prefix = satellites_lab_key(lab, login_of(i), "repo@7@moved-"),
+                             .limit = 10};
+    CHECK_OK(shelf_open(&s, lab->satellites, &lab->arena, &c, &err));
+    CHECK_OK(shelf_list(&s, &lab->arena, &o, &list, &err));
+    CHECK_INT(list.count, 1);
+    CHECK(str_ends(list.entries[0].info.key, STR(".bundle")));
+    shelf_close(&s);
+}
+
 /* Bundles that were damaged before move as they are, and are counted. */
 SATELLITES_TEST(archive_move, a_damaged_bundle_moves_and_is_reported)
 {
