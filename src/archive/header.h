@@ -64,7 +64,9 @@ int bundle_header_follow(struct bundle_header *next, const struct bundle_header 
                          struct err *err) MUST_CHECK;
 
 /* Computes the refs that the sync at `at_s`, or the last sync before it, found. `out` is
- * initialised. HEAD becomes the newest HEAD, if its branch existed at that time. */
+ * initialised. HEAD becomes the newest HEAD, if its branch existed at that time. A header does not
+ * tell when its first sync was: for a time before that sync, the refs are those of the first sync
+ * (bundle_meta.first_s). */
 int bundle_header_at(struct git_refs *out, const struct bundle_header *h, int64_t at_s,
                      struct err *err) MUST_CHECK;
 

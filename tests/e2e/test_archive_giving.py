@@ -143,6 +143,93 @@ def test_restore_at_each_of_the_past_syncs(octocat, tmp_path):
     assert len(lines) == 8 and any(f"{main} refs/weir/" in line for line in lines)
 
 
+def test_a_time_before_the_first_sync_is_refused(octocat, tmp_path):
+    """Neither an append, tidying nor a rename moves the first sync, and each tells the same times as before."""
+    a = octocat
+    repo = a.repos["octocat", "Hello-World"]
+    first = int(a.head("octocat", "/Hello-World.bundle")["Metadata"]["first"])
+    was = repo.refs()
+    count = iter(range(100))
+
+    def at(name, second, status=0):
+        to = tmp_path / f"at{next(count)}.git"
+        said = a.run("restore", f"{a.member('octocat')}/{name}", str(to), "--at", str(second), status=status)
+        assert to.exists() == (status == 0)
+        return said if status else refs_of(to)
+
+    def check(name):
+        assert at(name, first) == was
+        said = at(name, first - 1, status=1)
+        assert "first sync" in said and "no bundle of before is kept" in said
+    check("Hello-World")
+    append(a)
+    check("Hello-World")
+    a.run("tidy", a.member("octocat") + "/Hello-World", "--wait")
+    check("Hello-World")
+    shutil.move(repo.path, a.git.root / "octocat/Hello.git")
+    repo.path = a.git.root / "octocat/Hello.git"
+    a.forge.rename_repo("octocat", "Hello-World", "Hello")
+    a.repos["octocat", "Hello"] = repo
+    append(a, "Hello")
+    check("Hello")
+    assert at("Hello", int(time.time())) == repo.refs()
+    # Of a whole account, the repositories that were there at that time are restored, and the others are told.
+    a.add_repo("octocat", "later")
+    next_second()
+    a.sync("octocat")
+    said = a.run("restore", a.member("octocat"), str(tmp_path / "all"), "--at", str(first + 1), status=1)
+    assert "later: the first sync" in said and "1 of 4 repositories" in said
+    assert refs_of(tmp_path / "all" / "Hello.git") == was
+
+
+def test_a_time_before_a_bundle_was_kept_aside_is_in_the_kept_one(octocat, tmp_path):
+    a = octocat
+    old = a.repos["octocat", "Hello-World"]
+    was, then = old.refs(), int(time.time())
+    shutil.rmtree(old.path)
+    new = a.git.repo("octocat/Hello-World", commits=3, format="sha256")  # another kind of ids cannot be appended
+    a.push("octocat", "Hello-World")
+    next_second()
+    a.sync("octocat")
+    name = "Hello-World"
+    (kept,) = [n for n in a.repositories("octocat") if n.startswith(name + "@")]
+    said = a.run("restore", f"{a.member('octocat')}/{name}", str(tmp_path / "no.git"), "--at", str(then), status=1)
+    assert "first sync" in said and kept in said and not (tmp_path / "no.git").exists()
+    a.run("restore", f"{a.member('octocat')}/{kept}", str(tmp_path / "then.git"), "--at", str(then))
+    assert refs_of(tmp_path / "then.git") == was
+    a.run("restore", f"{a.member('octocat')}/{name}", str(tmp_path / "now.git"), "--at", str(int(time.time())))
+    assert refs_of(tmp_path / "now.git") == new.refs()
+
+
+def test_a_bundle_that_does_not_say_its_first_sync_is_restored_with_a_warning(octocat, tmp_path):
+    a = octocat
+    repo, then = a.repos["octocat", "Hello-World"], int(time.time())
+    s3, key = a.server.s3(), a.key("octocat", "/Hello-World.bundle")
+    meta = a.head("octocat", "/Hello-World.bundle")["Metadata"]
+    del meta["first"]
+    s3.put_object(Bucket=a.bucket, Key=key, Body=a.get("octocat", "/Hello-World.bundle"), Metadata=meta)
+    was = repo.refs()
+    said = a.run("restore", a.member("octocat") + "/Hello-World", str(tmp_path / "a.git"), "--at", str(then - 100))
+    assert "does not say when its first sync was" in said and refs_of(tmp_path / "a.git") == was
+    append(a, change=lambda r: r.commit(1, ref="refs/heads/topic"))
+    assert "first" not in a.head("octocat", "/Hello-World.bundle")["Metadata"]
+    said = a.run("restore", a.member("octocat") + "/Hello-World", str(tmp_path / "b.git"), "--at",
+                 str(int(time.time())))
+    assert "does not say" not in said and refs_of(tmp_path / "b.git") == repo.refs()  # a line of history is older
+
+
+def test_a_group_of_gitlab_is_restored_whole(lab, tmp_path):
+    """Its name has parts as that of a repository has."""
+    a = lab(kind="gitlab")
+    a.forge.add_account("acme/tools", type="Group")
+    repo = a.add_repo("acme/tools", "hammer")
+    a.add("acme/tools")
+    a.synced("acme/tools")
+    rows = a.run("restore", a.member("acme/tools"), str(tmp_path / "all"), "--json")
+    assert [r["name"] for r in rows] == ["hammer"]
+    same(tmp_path / "all" / "hammer.git", repo)
+
+
 def test_a_damaged_bundle_is_not_restored(octocat, tmp_path):
     a = octocat
     flip(a, "Hello-World", -100)

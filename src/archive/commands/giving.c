@@ -72,7 +72,7 @@ static const char *giving_path(struct api_client *r, struct str account, const c
 static const struct flag restore_flags[] = {
     {"at", FLAG_TEXT, "TIME", NULL,
      "The refs as the last sync at or before TIME found them: 2026-01-31T03:00:00Z, or seconds "
-     "since 1970."},
+     "since 1970. A TIME before the first sync is refused."},
     {"history", FLAG_SWITCH, NULL, NULL,
      "Keep the former tips of all refs too, as refs/weir/TIME/was|new/NAME."},
     {"all", FLAG_SWITCH, NULL, NULL,
@@ -116,15 +116,82 @@ static void restore_row(struct restore_command *c, const char *to, const struct 
     output_cell(c->table, str_z(state));
 }
 
-/* Downloads the bundle and restores it into the folder. */
+/* --- restores of a past time --- */
+
+/* Appends the names of the bundles that are kept beside this one: ", X@1296269, X@…". */
+static void restore_list_kept(struct restore_command *c, struct buf *out)
+{
+    struct buf behind = BUF_INIT(KIB);
+    struct manage_list list = {.name = "bundles"};
+    json_t *rows = NULL;
+    struct err ignored = {0};
+
+    buf_append_z(&behind, "/bundles?all=true&beside=");
+    list.path = giving_path(c->r, c->from.account, behind.p, c->name);
+    buf_release(&behind);
+    int code = manage_pages(c->r, &list, &rows, &ignored);
+    for (size_t i = 0; code == 0 && i < json_array_size(rows); i++) {
+        struct str name = json_get_str(json_array_get(rows, i), "name", STR_EMPTY);
+        if (saved_is_repo(name) || !saved_is_repo(c->name))
+            buf_appendf(out, ", " STR_FMT, STR_ARG(name));
+    }
+    json_decref(rows);
+}
+
+static int restore_too_early(struct restore_command *c, int64_t first_s, struct err *err)
+{
+    struct buf kept = BUF_INIT(sizeof(err->text));
+    char first[CLOCK_ISO_LEN + 1];
+
+    clock_iso(first_s * MS_PER_S, first);
+    restore_list_kept(c, &kept);
+    int code = err_set(
+        err, ERR_RANGE,
+        "the first sync of this bundle was at %s, after the time of --at; %s" STR_FMT, first,
+        kept.len ? "bundles of before are kept beside it: "
+                 : "no bundle of before is kept beside it",
+        STR_ARG(str_skip(buf_str(&kept), 2)));
+    buf_release(&kept);
+    return code;
+}
+
+/* Refuses a time before the first sync of the bundle, because nothing is known about it. `first` is
+ * empty for a bundle that a weir of before has written. */
+static int restore_check_time(struct restore_command *c, struct str first, struct err *err)
+{
+    int64_t first_s;
+
+    if (!c->o.has_at || str_i64(first, &first_s) < 0 || c->o.at_s >= first_s)
+        return 0;
+    return restore_too_early(c, first_s, err);
+}
+
+static void restore_warn_unsure(const struct restore_command *c, struct str first,
+                                const struct restore_result *r)
+{
+    if (c->o.has_at && first.len == 0 && !r->is_past)
+        fprintf(stderr,
+                "weir: " STR_FMT ": the bundle does not say when its first sync was; if that was "
+                "after the time of --at, these are the refs of the first sync\n",
+                STR_ARG(c->name));
+}
+
+/* Downloads the bundle and restores it into the folder. ERR_NOT_FOUND: there is no such bundle.
+ * ERR_RANGE: its first sync was after the time of --at. */
 static int restore_into(struct restore_command *c, const char *folder, struct restore_result *out,
                         struct err *err)
 {
+    const char *path = giving_path(c->r, c->from.account, "/bundles/", c->name);
     struct client_stream *stream = NULL;
+    struct client_response head;
     struct restore_options o = c->o;
-    int code = api_client_open(c->r, giving_path(c->r, c->from.account, "/bundles/", c->name),
-                               &stream, err);
+    int code = api_client_open(c->r, path, &head, &stream, err);
+    struct str first = client_header(&head, "X-Weir-First");
 
+    if (code < 0 && head.status == 404)
+        code = ERR_NOT_FOUND;
+    if (code == 0)
+        code = restore_check_time(c, first, err);
     o.folder = folder;
     o.progress = restore_show;
     o.ctx = c;
@@ -133,6 +200,8 @@ static int restore_into(struct restore_command *c, const char *folder, struct re
     client_stream_close(stream);
     if (c->shows)
         fprintf(stderr, "\r\033[K");
+    if (code == 0)
+        restore_warn_unsure(c, first, out);
     return code;
 }
 

@@ -4,6 +4,8 @@
 #include "archive/saved.h"
 #include "base/clock.h"
 
+#include <inttypes.h>
+
 static rest_fn bundle_list, bundle_get, audit_get, audit_post;
 
 #define GIVING_ACCOUNT                                                                             \
@@ -23,14 +25,19 @@ static const struct rest_row giving_rows[] = {
      "kept aside.",
      bundle_list, .list = "bundles", .by_source = true, .page_usual = OBJECT_LIST_MAX,
      .page_max = OBJECT_LIST_MAX, .in_path = REST_FIELDS(GIVING_ACCOUNT),
-     .query = REST_FIELDS({"all", ARCHIVE_ALL_DOC, REST_BOOLEAN}),
+     .query =
+         REST_FIELDS({"all", ARCHIVE_ALL_DOC, REST_BOOLEAN},
+                     {"beside", "List only the bundles whose names begin with this name and an "
+                                "@; absent: all."}),
      .items = REST_FIELDS({"name", "The name of the bundle."}, {"key", "The key of the object."},
                           {"bytes", "The size of the bundle.", REST_INTEGER},
                           {"etag", "The ETag of the object."})},
     {HTTP_GET, "/api/v1/archive/accounts/{account}/bundles/{name}", REST_ADMIN,
-     "The bytes of a bundle, which git can clone.", bundle_get,
-     .in_path = REST_FIELDS(GIVING_ACCOUNT, GIVING_NAME), .media = "application/x-git-bundle",
-     .missing = "there is no such bundle"},
+     "The bytes of a bundle, which git can clone. The header X-Weir-First is the time from which "
+     "on "
+     "the bundle tells the refs, in seconds since 1970; absent: it is not known.",
+     bundle_get, .in_path = REST_FIELDS(GIVING_ACCOUNT, GIVING_NAME),
+     .media = "application/x-git-bundle", .missing = "there is no such bundle"},
     {HTTP_GET, "/api/v1/archive/accounts/{account}/audits/{name}", REST_ADMIN,
      "What the last audit of a bundle has found.", audit_get,
      .in_path = REST_FIELDS(GIVING_ACCOUNT, GIVING_NAME),
@@ -68,11 +75,10 @@ static struct str giving_name(struct str key, bool all)
     return all || !saved_is_copy(name) ? name : STR_EMPTY;
 }
 
-static int giving_page(struct rest_call *c, struct shelf *s, const struct archive_account *account,
-                       struct str after, struct list_result *out, struct err *err)
+static int giving_page(struct rest_call *c, struct shelf *s, struct str prefix, struct str after,
+                       struct list_result *out, struct err *err)
 {
-    struct list_options o = {
-        .prefix = archive_folder(account, c->arena), .after = after, .limit = OBJECT_LIST_MAX};
+    struct list_options o = {.prefix = prefix, .after = after, .limit = OBJECT_LIST_MAX};
 
     return shelf_list(s, c->arena, &o, out, err);
 }
@@ -87,19 +93,34 @@ static void bundle_item(struct rest_call *c, struct str name, const struct objec
     rest_item_end(c);
 }
 
+/* The beginning of the keys that a list of bundles reads. */
+static int bundle_list_prefix(struct rest_call *c, const struct archive_account *account,
+                              struct str *out, struct err *err)
+{
+    struct str folder = archive_folder(account, c->arena), beside = rest_text(c, "beside");
+
+    *out = beside.len ? arena_fmt(c->arena, STR_FMT STR_FMT "@", STR_ARG(folder), STR_ARG(beside))
+                      : folder;
+    return beside.len && !saved_name_ok(beside)
+               ? err_set(err, ERR_INVALID, "`beside` cannot be the name of a repository")
+               : 0;
+}
+
 static int bundle_list(struct rest_call *c, struct err *err)
 {
     struct archive_account account;
     struct shelf shelf = {0};
     struct list_result page = {.next = rest_after(c), .more = true};
     size_t left = rest_limit(c);
-    struct str last = rest_after(c);
+    struct str last = rest_after(c), prefix = STR_EMPTY;
     int code = rest_account(c, &account, err);
 
     if (code == 0)
+        code = bundle_list_prefix(c, &account, &prefix, err);
+    if (code == 0)
         code = shelf_open(&shelf, rest_archive(c)->satellites, c->arena, &account, err);
     while (code == 0 && page.more && left) {
-        code = giving_page(c, &shelf, &account, last, &page, err);
+        code = giving_page(c, &shelf, prefix, last, &page, err);
         for (size_t i = 0; code == 0 && i < page.count && left; i++) {
             struct str name = giving_name(page.entries[i].info.key, rest_bool(c, "all"));
             last = page.entries[i].info.key;
@@ -129,6 +150,16 @@ static int giving_open(struct rest_call *c, struct saved *out, struct err *err)
                : saved_open(out, rest_archive(c), c->arena, &account, rest_text(c, "name"), err);
 }
 
+static void bundle_headers(struct rest_call *c, const struct object_info *info)
+{
+    struct bundle_meta meta;
+
+    rest_header(c, STR("Content-Type"), STR("application/x-git-bundle"));
+    rest_header(c, STR("ETag"), arena_fmt(c->arena, "\"" STR_FMT "\"", STR_ARG(info->etag)));
+    if (bundle_meta_read(&meta, info) == 0 && meta.first_s)
+        rest_header(c, STR("X-Weir-First"), arena_fmt(c->arena, "%" PRId64, meta.first_s));
+}
+
 static int bundle_get(struct rest_call *c, struct err *err)
 {
     struct shelf_body body = {0};
@@ -138,9 +169,7 @@ static int bundle_get(struct rest_call *c, struct err *err)
     if (code == 0)
         code = shelf_get(&s.shelf, c->arena, s.job.key, NULL, &body, err);
     if (code == 0) {
-        rest_header(c, STR("Content-Type"), STR("application/x-git-bundle"));
-        rest_header(c, STR("ETag"),
-                    arena_fmt(c->arena, "\"" STR_FMT "\"", STR_ARG(body.info.etag)));
+        bundle_headers(c, &body.info);
         code = http_send_reader(rest_take_answer(c, 200), body.body, body.len);
     }
     shelf_body_close(&body);
@@ -187,12 +216,13 @@ static int audit_get(struct rest_call *c, struct err *err)
 static int audit_post_all(struct rest_call *c, const struct archive_account *account,
                           enum audit_due what, uint64_t *queued, struct err *err)
 {
+    struct str folder = archive_folder(account, c->arena);
     struct list_result page = {.more = true};
     struct shelf shelf = {0};
     int code = shelf_open(&shelf, rest_archive(c)->satellites, c->arena, account, err);
 
     while (code == 0 && page.more) {
-        code = giving_page(c, &shelf, account, page.next, &page, err);
+        code = giving_page(c, &shelf, folder, page.next, &page, err);
         for (size_t i = 0; code == 0 && i < page.count; i++) {
             struct str name = giving_name(page.entries[i].info.key, false);
             if (name.len == 0)
