@@ -130,6 +130,30 @@ void saved_close(struct saved *s)
 
 /* --- tasks --- */
 
+static const char *saved_task_type(enum audit_due what)
+{
+    return what == AUDIT_TIDY ? TIDY_TASK_TYPE : AUDIT_TASK_TYPE;
+}
+
+static struct str saved_task_id(struct arena *a, const struct archive_account *c, struct str name,
+                                enum audit_due what)
+{
+    return arena_fmt(a, "%s:" STR_FMT "/" STR_FMT, saved_task_type(what),
+                     STR_ARG(archive_account_member(c, a)), STR_ARG(name));
+}
+
+int saved_task(struct archive *x, struct arena *a, const struct archive_account *c, struct str name,
+               enum audit_due what, struct task_info *out, struct err *err)
+{
+    struct str id = saved_task_id(a, c, name, what);
+    int code = arena_error(a) < 0 ? err_code(err, ERR_NO_MEMORY)
+                                  : queue_task(x->queue, a, STR(ARCHIVE_QUEUE), id, out, err);
+
+    if (code == ERR_NOT_FOUND)
+        *out = (struct task_info){.state = TASK_STATES};
+    return code == ERR_NOT_FOUND ? 0 : code;
+}
+
 int saved_queue(struct archive *x, const struct archive_account *c, struct str name,
                 enum audit_due what, struct err *err)
 {
@@ -137,19 +161,17 @@ int saved_queue(struct archive *x, const struct archive_account *c, struct str n
     struct buf payload = {0};
     struct json_out w;
     struct str member = archive_account_member(c, &a);
-    const char *type = what == AUDIT_TIDY ? TIDY_TASK_TYPE : AUDIT_TASK_TYPE;
 
     json_out_init(&w, &payload);
     json_out_open(&w, '{');
     json_out_member_str(&w, "account", member);
     json_out_member_str(&w, "name", name);
     json_out_close(&w, '}');
-    struct task t = {
-        .type = str_z(type),
-        .payload = buf_str(&payload),
-        .queue = STR(ARCHIVE_QUEUE),
-        .id = arena_fmt(&a, "%s:" STR_FMT "/" STR_FMT, type, STR_ARG(member), STR_ARG(name)),
-        .retry_max = 5};
+    struct task t = {.type = str_z(saved_task_type(what)),
+                     .payload = buf_str(&payload),
+                     .queue = STR(ARCHIVE_QUEUE),
+                     .id = saved_task_id(&a, c, name, what),
+                     .retry_max = 5};
     int code = arena_error(&a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
     if (code == 0)
         code = queue_add(x->queue, &t, 0, err);

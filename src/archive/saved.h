@@ -55,6 +55,10 @@ void saved_close(struct saved *s); /* {0} is fine */
  * adds nothing and returns 0. */
 int saved_queue(struct archive *x, const struct archive_account *c, struct str name,
                 enum audit_due what, struct err *err) MUST_CHECK;
+/* Looks for such a task. out->state is TASK_STATES if there is none, because it has ended or was
+ * never queued. */
+int saved_task(struct archive *x, struct arena *a, const struct archive_account *c, struct str name,
+               enum audit_due what, struct task_info *out, struct err *err) MUST_CHECK;
 /* Handlers of these tasks (coord/worker.h); their ctx is the struct archive. */
 int audit_handle(struct task_run *run, struct err *err);
 int tidy_handle(struct task_run *run, struct err *err);

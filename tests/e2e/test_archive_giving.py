@@ -571,3 +571,28 @@ def test_without_git_an_audit_says_so(lab, tmp_path):
         page = json.loads(a.server.request("GET", "/api/v1/queues/archive/tasks?state=archived", keys=a.server.keys).body)
         return [t for t in page["tasks"] if "git is not installed" in json.dumps(t)]
     wait_for(archived, "the task that cannot be done")
+
+
+@pytest.mark.parametrize("command", ["audit", "tidy"])
+def test_waiting_for_a_task_that_is_given_up_ends_with_its_words(lab, tmp_path, command):
+    """A task that cannot be done leaves no verdict. One of before is not shown as if it were new."""
+    a = lab()
+    a.add_repo("octocat", "Hello-World")
+    a.add("octocat")
+    a.synced("octocat")
+    old = audit(a, "Hello-World")["Hello-World"]
+    assert old["state"] == "good"
+    a.server.stop()
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    a.serve(data=a.server.data, env={"PATH": str(tools)})
+    for name in ("/Hello-World", ""):
+        done = a.command("archive", command, a.member("octocat") + name, "--wait", "--json", "--data", a.server.data,
+                         "--url", a.server.url)
+        (row,) = json.loads(done.stdout)
+        assert done.returncode == 1 and row["state"] == "failed" and "git is not installed" in row["words"]
+        assert "1 bundles could not be" in done.stderr
+    a.server.stop()
+    a.serve(data=a.server.data)
+    new = audit(a, "Hello-World")["Hello-World"]  # the task that was given up is in nobody's way
+    assert new["state"] == "good" and new["at"] > old["at"]

@@ -342,10 +342,6 @@ static int restore_command_run(struct api_client *r, const struct invocation *in
 
 /* --- audit and tidy --- */
 
-/* An audit that ran already when the command asked for one may have read the bundle of before, so
- * the command asks again after this many looks at the verdict. */
-enum { AUDIT_LOOKS = 20 };
-
 static const struct flag audit_flags[] = {
     {"wait", FLAG_SWITCH, NULL, NULL, "Wait for the verdicts and show them."},
     CLIENT_FLAGS,
@@ -368,6 +364,7 @@ struct audit_command {
     int64_t since_ms; /* the time of the server when the tasks were queued */
     int64_t queued;
     size_t damaged;
+    size_t failed; /* bundles whose tasks left no verdict */
 };
 
 /* Queues the tasks for one bundle, or for all of the account if `name` is empty. */
@@ -400,14 +397,6 @@ static int audit_begin(struct audit_command *c, struct err *err)
     return code;
 }
 
-/* Whether the verdict is newer than the command. */
-static bool audit_is_new(const struct audit_command *c, const json_t *verdict)
-{
-    int64_t at;
-
-    return clock_parse_iso(json_get_str(verdict, "at", STR_EMPTY), &at) == 0 && at >= c->since_ms;
-}
-
 static int audit_ask_again(struct audit_command *c, struct str name, struct err *err)
 {
     json_t *answer = NULL;
@@ -417,21 +406,88 @@ static int audit_ask_again(struct audit_command *c, struct str name, struct err 
     return code;
 }
 
-static int audit_show(struct audit_command *c, struct str name, struct err *err)
+/* Gets the verdict about a bundle, and the state of its task. */
+static int audit_read(struct audit_command *c, struct str name, json_t **out, struct err *err)
 {
     const char *path = giving_path(c->r, c->of.account, "/audits/", name);
-    json_t *verdict = NULL;
-    int code = api_client_send(c->r, "GET", path, NULL, &verdict, err);
 
-    for (unsigned looks = 1; code == 0 && c->waits && !audit_is_new(c, verdict); looks++) {
-        json_decref(verdict);
-        verdict = NULL;
-        manage_poll_wait();
-        if (looks % AUDIT_LOOKS == 0)
+    if (c->tidy)
+        path = arena_fmt(&c->r->arena, "%s?tidy=true", path).p;
+    return api_client_send(c->r, "GET", path, NULL, out, err);
+}
+
+/* A wait for the verdict about one bundle. A task that ran already when the command began may have
+ * read the bundle of before. So when it has ended, and its verdict is older than the command,
+ * another task is queued. */
+struct audit_wait {
+    bool again;
+    struct str before; /* with `again`: the time of the verdict that was there then */
+};
+
+/* Whether the verdict was made for this command. The verdict of the second task counts whatever its
+ * time is, because the clocks of the worker and of the server may differ. */
+static bool audit_is_new(const struct audit_command *c, const struct audit_wait *w,
+                         const json_t *verdict)
+{
+    struct str text = json_get_str(verdict, "at", STR_EMPTY);
+    int64_t at;
+
+    return (clock_parse_iso(text, &at) == 0 && at >= c->since_ms) ||
+           (w->again && !str_eq(text, w->before));
+}
+
+/* Whether the wait is over. A task that was given up leaves no verdict, unless it has found damage.
+ * A task that somebody has removed leaves none either. */
+static bool audit_is_over(const struct audit_command *c, const struct audit_wait *w,
+                          const json_t *verdict)
+{
+    struct str task = json_get_str(verdict, "task", STR_EMPTY);
+
+    return str_eq(task, STR("archived")) ||
+           (task.len == 0 && (w->again || audit_is_new(c, w, verdict)));
+}
+
+/* Turns an old verdict into a row that has the words of the task that failed. */
+static void audit_set_failed(struct audit_command *c, json_t *verdict)
+{
+    struct str words = json_get_str(verdict, "task_error", STR_EMPTY);
+
+    if (words.len == 0)
+        words = STR("the task is gone, and has left no verdict");
+    json_object_set_new(verdict, "words", json_stringn(words.p, words.len));
+    json_object_set_new(verdict, "state", json_string("failed"));
+    c->failed++;
+}
+
+/* Reads the verdict again and again until the task of the bundle has ended. */
+static int audit_wait_for(struct audit_command *c, struct str name, json_t **out, struct err *err)
+{
+    struct audit_wait w = {0};
+    int code = audit_read(c, name, out, err);
+
+    while (code == 0 && !audit_is_over(c, &w, *out)) {
+        if (json_get_str(*out, "task", STR_EMPTY).len == 0) {
+            w.again = true;
+            w.before = arena_str(&c->r->arena, json_get_str(*out, "at", STR_EMPTY));
             code = audit_ask_again(c, name, err);
+        }
+        json_decref(*out);
+        *out = NULL;
+        manage_poll_wait();
         if (code == 0)
-            code = api_client_send(c->r, "GET", path, NULL, &verdict, err);
+            code = audit_read(c, name, out, err);
     }
+    if (code == 0 && !audit_is_new(c, &w, *out))
+        audit_set_failed(c, *out);
+    return code;
+}
+
+static int audit_show(struct audit_command *c, struct str name, struct err *err)
+{
+    json_t *verdict = NULL;
+    int code =
+        c->waits ? audit_wait_for(c, name, &verdict, err) : audit_read(c, name, &verdict, err);
+
     if (code == 0) {
         c->damaged += str_eq(json_get_str(verdict, "state", STR_EMPTY), STR("damaged"));
         manage_row(c->table, verdict);
@@ -440,17 +496,32 @@ static int audit_show(struct audit_command *c, struct str name, struct err *err)
     return code;
 }
 
-static int audit_show_all(struct audit_command *c, struct err *err)
+/* Lists the bundles of the account before their tasks are queued: a bundle that comes later has no
+ * task, and its verdict is not waited for. */
+static int audit_list(struct audit_command *c, json_t **out, struct err *err)
 {
     struct manage_list list = {.path = giving_path(c->r, c->of.account, "/bundles", STR_EMPTY),
                                .name = "bundles"};
-    json_t *rows = NULL;
-    int code = manage_pages(c->r, &list, &rows, err);
+
+    return c->of.repo.len ? 0 : manage_pages(c->r, &list, out, err);
+}
+
+static int audit_show_all(struct audit_command *c, const json_t *rows, struct err *err)
+{
+    int code = 0;
 
     for (size_t i = 0; code == 0 && i < json_array_size(rows); i++)
         code = audit_show(c, json_get_str(json_array_get(rows, i), "name", STR_EMPTY), err);
-    json_decref(rows);
     return code;
+}
+
+static int audit_sum_up(const struct audit_command *c, struct err *err)
+{
+    if (c->damaged)
+        return err_set(err, ERR_CORRUPT, "%zu bundles are damaged", c->damaged);
+    return c->failed ? err_set(err, ERR_PEER, "%zu bundles could not be %s", c->failed,
+                               c->tidy ? "tidied" : "audited")
+                     : 0;
 }
 
 static int audit_command_run(struct api_client *r, const struct invocation *inv,
@@ -462,18 +533,20 @@ static int audit_command_run(struct api_client *r, const struct invocation *inv,
                               .waits = invocation_flag(inv, "wait") != NULL,
                               .tidy = tidy};
     struct archive_account account;
+    json_t *rows = NULL;
     int code = archive_account_read(&account, &r->arena, c.of.account, err);
 
+    if (code == 0)
+        code = audit_list(&c, &rows, err);
     if (code == 0)
         code = audit_begin(&c, err);
     if (code == 0 && !c.waits)
         fprintf(stderr, "%lld bundles are queued; these are the last verdicts\n",
                 (long long)c.queued);
     if (code == 0)
-        code = c.of.repo.len ? audit_show(&c, c.of.repo, err) : audit_show_all(&c, err);
-    if (code == 0 && c.damaged)
-        return err_set(err, ERR_CORRUPT, "%zu bundles are damaged", c.damaged);
-    return code;
+        code = c.of.repo.len ? audit_show(&c, c.of.repo, err) : audit_show_all(&c, rows, err);
+    json_decref(rows);
+    return code < 0 ? code : audit_sum_up(&c, err);
 }
 
 static int audit_only_run(struct api_client *r, const struct invocation *inv, struct output *table,
@@ -526,8 +599,10 @@ const struct command archive_giving_commands[] = {
      .flags = audit_flags,
      .configured = true,
      .summary = "Let git read saved repositories and judge them",
-     .help = "A worker computes the id of every object, looks whether all objects are there, and "
-             "counts objects that a pack has twice. git must be installed where the worker runs.",
+     .help =
+         "A worker computes the id of every object, looks whether all objects are there, and "
+         "counts objects that a pack has twice. git must be installed where the worker runs. With "
+         "--wait the command ends when each task has ended, also if it was given up.",
      .examples = "weir archive audit github.com/octocat --wait",
      .call = &audit_call},
     {.name = "archive tidy",

@@ -39,18 +39,25 @@ static const struct rest_row giving_rows[] = {
      bundle_get, .in_path = REST_FIELDS(GIVING_ACCOUNT, GIVING_NAME),
      .media = "application/x-git-bundle", .missing = "there is no such bundle"},
     {HTTP_GET, "/api/v1/archive/accounts/{account}/audits/{name}", REST_ADMIN,
-     "What the last audit of a bundle has found.", audit_get,
-     .in_path = REST_FIELDS(GIVING_ACCOUNT, GIVING_NAME),
-     .answer =
-         REST_FIELDS({"name", "The name of the bundle."},
-                     {"state", "What is known about the stored bundle.",
-                      .choices = REST_CHOICES("good", "damaged", "changed", "never")},
-                     {"at", "When it was audited.", REST_TIME},
-                     {"bytes", "The size of the bundle that was audited.", REST_INTEGER},
-                     {"objects", "Entries of its pack.", REST_INTEGER},
-                     {"doubles", "Entries whose object the pack has more than once.", REST_INTEGER},
-                     {"tidied_bytes", "Its size when it was last tidied; 0: never.", REST_INTEGER},
-                     {"words", "What is wrong with it."}),
+     "What the last audit of a bundle has found, and whether a task audits or tidies it now.",
+     audit_get, .in_path = REST_FIELDS(GIVING_ACCOUNT, GIVING_NAME),
+     .query = REST_FIELDS({"tidy",
+                           "Tell of the task that tidies the bundle, and not of the one that "
+                           "audits it.",
+                           REST_BOOLEAN}),
+     .answer = REST_FIELDS(
+         {"name", "The name of the bundle."},
+         {"state", "What is known about the stored bundle.",
+          .choices = REST_CHOICES("good", "damaged", "changed", "never")},
+         {"at", "When it was audited.", REST_TIME},
+         {"bytes", "The size of the bundle that was audited.", REST_INTEGER},
+         {"objects", "Entries of its pack.", REST_INTEGER},
+         {"doubles", "Entries whose object the pack has more than once.", REST_INTEGER},
+         {"tidied_bytes", "Its size when it was last tidied; 0: never.", REST_INTEGER},
+         {"words", "What is wrong with it."},
+         {"task", "The state of the task: pending, active, scheduled or retry; archived: "
+                  "it was given up; empty: there is none, or it is done."},
+         {"task_error", "Why the last try of the task failed."}),
      .missing = "there is no such bundle"},
     {HTTP_POST, "/api/v1/archive/accounts/{account}/audits", REST_ADMIN,
      "Audit bundles of an account, or tidy them, as tasks of the queue archive.", audit_post,
@@ -188,13 +195,41 @@ static const char *audit_state(bool audited, const struct audit_verdict *v, stru
     return v->ok ? "good" : "damaged";
 }
 
+static enum audit_due audit_asked(const struct rest_call *c)
+{
+    return rest_bool(c, "tidy") ? AUDIT_TIDY : AUDIT_AUDIT;
+}
+
+/* The task is looked for before the verdict is read. So if it is gone, the verdict that it has left
+ * is read. */
+static int audit_find_task(struct rest_call *c, struct task_info *out, struct err *err)
+{
+    struct archive_account account;
+    int code = rest_account(c, &account, err);
+
+    return code < 0 ? code
+                    : saved_task(rest_archive(c), c->arena, &account, rest_text(c, "name"),
+                                 audit_asked(c), out, err);
+}
+
+static void audit_write_task(struct json_out *w, const struct task_info *t)
+{
+    bool is = t->state != TASK_STATES;
+
+    json_out_member_str(w, "task", is ? str_z(task_state_names[t->state]) : STR_EMPTY);
+    json_out_member_str(w, "task_error", is ? t->task.error : STR_EMPTY);
+}
+
 static int audit_get(struct rest_call *c, struct err *err)
 {
     struct audit_verdict v = {0};
+    struct task_info task = {.state = TASK_STATES};
     struct object_info info;
     struct saved s;
     int code = giving_open(c, &s, err);
 
+    if (code == 0)
+        code = audit_find_task(c, &task, err);
     if (code == 0)
         code = shelf_head(&s.shelf, c->arena, s.job.key, &info, err);
     int looked = code == 0 ? audit_look(&v, &s.job, err) : code;
@@ -209,6 +244,7 @@ static int audit_get(struct rest_call *c, struct err *err)
     json_out_member_u64(c->w, "doubles", v.doubles);
     json_out_member_u64(c->w, "tidied_bytes", v.tidied_bytes);
     json_out_member_str(c->w, "words", str_z(v.words));
+    audit_write_task(c->w, &task);
     return 0;
 }
 
@@ -250,7 +286,7 @@ static int audit_post_one(struct rest_call *c, const struct archive_account *acc
 
 static int audit_post(struct rest_call *c, struct err *err)
 {
-    enum audit_due what = rest_bool(c, "tidy") ? AUDIT_TIDY : AUDIT_AUDIT;
+    enum audit_due what = audit_asked(c);
     struct archive_account account;
     uint64_t queued = 0;
     int64_t since_ms = clock_wall_ms();
