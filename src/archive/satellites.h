@@ -70,15 +70,20 @@ int satellites_current(struct satellites *s, struct slots *out, bool make,
  * satellites agree. */
 int satellites_reload(struct satellites *s, struct err *err) MUST_CHECK;
 /* Whether the archive can be used, for /readyz. Returns the error of the last time when the tables
- * were read. Never blocks. */
+ * were read, or ERR_UNAVAILABLE if a satellite has no user. Never blocks. */
 int satellites_ready(struct satellites *s, struct err *err) MUST_CHECK;
 /* Whether the satellite answered when this process last used it. weir asks a satellite that is down
  * every 5 s. Never blocks. */
 bool satellites_is_up(struct satellites *s, struct str name);
 
-/* The id of the user of a satellite, in the arena. ERR_NOT_FOUND: there is no such user. */
+/* The id of the user of a satellite, in the arena. ERR_UNAVAILABLE: there is no such user, or the
+ * users are not known yet; the satellite then counts as down. */
 int satellites_user(struct satellites *s, struct arena *a, struct str name, struct str *id,
                     struct err *err) MUST_CHECK;
+/* Checks that a user who is to be removed is not the user of a satellite. ERR_CONFLICT: it is.
+ * ERR_UNAVAILABLE: that is not known, because the tables cannot be read. */
+int satellites_user_needed(struct satellites *s, const struct user *user,
+                           struct err *err) MUST_CHECK;
 /* The name of the bucket for a forge's host, in the arena. ERR_INVALID: the name is not valid for a
  * bucket; the text names the setting that chooses another name. */
 int satellites_bucket(struct satellites *s, struct arena *a, struct str host, struct str *out,

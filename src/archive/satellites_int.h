@@ -36,8 +36,8 @@ struct satellites {
 struct satellite_site {
     struct str name, user, bucket;
 };
-/* Finds the site of a host on a satellite. The bucket need not exist. ERR_NOT_FOUND: the satellite
- * has no user. */
+/* Finds the site of a host on a satellite. The bucket need not exist. ERR_UNAVAILABLE: the
+ * satellite has no user, and counts as down now. */
 int satellite_site_find(struct satellite_site *out, struct satellites *s, struct arena *a,
                         struct str name, struct str bucket, struct err *err) MUST_CHECK;
 /* Opens the place of a key in the site's bucket, like object_place_open(). ERR_NO_BUCKET: the

@@ -321,6 +321,21 @@ def test_a_satellite_that_is_down_delays_only_its_accounts(lab):
     a.synced("octocat")
 
 
+def test_the_user_of_a_satellite_is_not_removed(lab):
+    a = lab()
+    for name in SEED[:2]:
+        a.local(name)
+    a.add_satellites(*SEED[:2])
+    done = a.command("user", "remove", SEED[0], "--data", a.server.data, "--url", a.server.url)
+    assert done.returncode == 1 and "owns the archive's buckets on the satellite asia-east-1" in done.stderr
+    assert a.server.request("DELETE", f"/api/v1/users/{SEED[1]}", keys=a.server.keys).status == 409
+    assert a.server.request("POST", "/api/v1/users", body={"name": "stranger"}, keys=a.server.keys).status == 201
+    assert a.server.request("DELETE", "/api/v1/users/stranger", keys=a.server.keys).status == 204
+    a.add_repo("octocat", "Hello-World")
+    a.add("octocat")
+    a.synced("octocat")
+
+
 # --- writes are changes like any other ---
 
 def test_a_bucket_of_the_archive_with_default_encryption_gets_sealed_objects(lab):

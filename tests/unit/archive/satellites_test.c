@@ -2,6 +2,7 @@
 #include "base/json.h"
 #include "route/resolve.h"
 #include "unit/archive/satellites_lab.h"
+#include "unit/store/redis_test.h"
 
 #include <stdio.h>
 
@@ -289,6 +290,94 @@ SATELLITES_TEST(archive_satellites, a_slot_is_listed_page_by_page)
         ask.after = page.next;
     } while (page.more);
     CHECK_INT(seen, 5);
+}
+
+/* The user of a satellite is gone, as an older weir lets it go: nothing is taken for absent. */
+SATELLITES_TEST(archive_satellites, a_satellite_without_its_user_is_down)
+{
+    struct satellite_wanted wanted = {.name = STR("europe-west-1")};
+    struct satellite_made made;
+    struct archive_account c = satellites_lab_account(lab, "octocat");
+    struct satellite_site site;
+    struct shelf shelf;
+    struct err err = {0};
+
+    satellites_lab_add(lab, 3);
+    satellites_lab_put(lab, "octocat", "x.zip", STR("zip"));
+    CHECK_OK(satellites_ready(lab->satellites, &err));
+    CHECK_OK(users_remove(lab->users, STR("europe-west-1"), &err));
+    CHECK_ERR(satellites_ready(lab->satellites, &err), ERR_UNAVAILABLE);
+    CHECK(str_find(str_z(err.text), STR("the satellite europe-west-1 has no user")) >= 0);
+    CHECK_ERR(shelf_open(&shelf, lab->satellites, &lab->arena, &c, &err), ERR_UNAVAILABLE);
+    CHECK(!satellites_is_up(lab->satellites, STR("europe-west-1")));
+    CHECK(satellites_is_up(lab->satellites, STR("asia-east-1")));
+    satellites_note(lab->satellites, STR("europe-west-1"), 0);
+    CHECK_ERR(satellite_site_find(&site, lab->satellites, &lab->arena, STR("europe-west-1"),
+                                  STR("github.com"), &err),
+              ERR_UNAVAILABLE);
+    CHECK(!satellites_is_up(lab->satellites, STR("europe-west-1")));
+    /* Adding the satellite again makes its user again. */
+    CHECK_OK(satellites_add(lab->satellites, &lab->arena, &wanted, 1, &made, &err));
+    CHECK(made.key.secret.len > 0);
+    CHECK_OK(satellites_ready(lab->satellites, &err));
+    satellites_lab_expect(lab, "octocat", "x.zip", STR("zip"));
+    CHECK_SOON(satellites_is_up(lab->satellites, STR("europe-west-1")));
+}
+
+SATELLITES_TEST(archive_satellites, the_user_of_a_satellite_is_needed)
+{
+    struct user user = {.name = STR("asia-east-1")};
+    struct satellites *second;
+    struct err err = {0};
+
+    CHECK_OK(satellites_user_needed(lab->satellites, &user, &err)); /* a storage, no satellite */
+    second = satellites_lab_second(lab);
+    satellites_lab_add(lab, 2);
+    CHECK_ERR(satellites_user_needed(lab->satellites, &user, &err), ERR_CONFLICT);
+    CHECK_ERR(satellites_user_needed(second, &user, &err), ERR_CONFLICT); /* it has no table yet */
+    user.name = STR("us-central-1");
+    CHECK_OK(satellites_user_needed(lab->satellites, &user, &err));
+    user.name = STR("alice");
+    CHECK_OK(satellites_user_needed(lab->satellites, &user, &err));
+    satellites_close(second);
+}
+
+/* A process that could not load the users does not know which storages are satellites, and makes no
+ * second archive. */
+TEST(archive_satellites, users_that_are_not_loaded_are_not_taken_for_no_table)
+{
+    struct redis_server server = {0};
+    struct satellites *second = NULL;
+    struct satellites_lab lab;
+    struct four four = {0};
+    struct users *unloaded;
+    struct store *store;
+    struct reply *reply;
+    struct slots t;
+    struct err err = {0};
+    char key_file[256];
+
+    need_redis_server(&server);
+    redis_server_kill(&server);
+    four_open_embedded(&four);
+    satellites_lab_open(&lab, &four, LAB_LOCAL);
+    satellites_lab_add(&lab, 3);
+    CHECK_OK(store_call(four.stores[DB_APP], &lab.arena, &reply, &err, STR("FLUSHDB")));
+    snprintf(key_file, sizeof(key_file), "%s/secrets.key", test_dir());
+    store = store_with((struct store_redis_options){.url = str_z(server.url), .timeout_ms = 100});
+    CHECK_OK(users_open(&unloaded, store, key_file, NULL, &err));
+    struct satellites_options o = lab.options;
+    o.users = unloaded;
+    CHECK_OK(satellites_open(&second, &o, &err));
+    CHECK_ERR(satellites_ready(second, &err), ERR_UNAVAILABLE);
+    CHECK_ERR(satellites_current(second, &t, true, &err), ERR_UNAVAILABLE);
+    CHECK(str_find(str_z(err.text), STR("users could not be loaded")) >= 0);
+    satellites_close(second);
+    users_close(unloaded);
+    store_close(store);
+    satellites_lab_close(&lab);
+    four_close(&four);
+    redis_server_kill(&server);
 }
 
 /* Two processes that change the table at once: one of the changes follows the other. */
