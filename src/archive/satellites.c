@@ -365,7 +365,7 @@ int satellites_hosts(struct satellites *s, struct arena *a, struct str name,
     return 0;
 }
 
-int satellites_make_bucket(struct satellites *s, struct str name, struct str bucket,
+int satellites_make_bucket(struct satellites *s, struct str name, struct str bucket, bool *made,
                            struct err *err)
 {
     struct arena a = ARENA_INIT(EPOCH_ARENA_MAX);
@@ -379,6 +379,8 @@ int satellites_make_bucket(struct satellites *s, struct str name, struct str buc
     if (code == 0)
         code = storage_create_bucket(at, &(struct bucket_info){.name = bucket, .owner = site.user},
                                      err);
+    if (code == 0 && made)
+        *made = true;
     if (code == ERR_EXISTS && satellite_site_open(&p, s, &a, &site, bucket, PLACE_READ, err) == 0)
         code = object_place_end(&p, 0, err);
     else if (code == ERR_EXISTS && at)
@@ -448,7 +450,7 @@ int satellite_site_open_put(struct object_place *p, struct satellites *s, struct
 
     if (code != ERR_NO_BUCKET)
         return code;
-    code = satellites_make_bucket(s, site->name, site->bucket, err);
+    code = satellites_make_bucket(s, site->name, site->bucket, NULL, err);
     return code < 0 ? code : satellite_site_open(p, s, a, site, key, PLACE_PUT, err);
 }
 

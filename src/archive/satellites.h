@@ -100,9 +100,9 @@ struct satellite_host {
  * belongs to a bucket any more, the bucket's own name is used as the host. */
 int satellites_hosts(struct satellites *s, struct arena *a, struct str name,
                      struct satellite_host **out, size_t *count, struct err *err) MUST_CHECK;
-/* Makes the bucket on the satellite for the satellite's user, unless it exists. ERR_EXISTS: it
- * belongs to somebody else. */
-int satellites_make_bucket(struct satellites *s, struct str name, struct str bucket,
+/* Makes the bucket on the satellite for the satellite's user, unless it exists. *made (may be NULL)
+ * is set if it was made. ERR_EXISTS: it belongs to somebody else. */
+int satellites_make_bucket(struct satellites *s, struct str name, struct str bucket, bool *made,
                            struct err *err) MUST_CHECK;
 
 /* --- changes of the table --- */
@@ -123,8 +123,9 @@ struct satellite_made {
 /* Adds satellites. If there is no table yet, the first table is made. If the archive is empty, the
  * slots are split equally again. Otherwise only one satellite can be added, and its share of the
  * slots begins to move to it. made[i] is the result for wanted[i]. Adding a satellite that exists
- * already repairs its user, its policy and its bucket. ERR_NOT_FOUND: there is no such storage.
- * ERR_BUSY: slots are still moving. */
+ * already repairs its user, its policy and its bucket. When the call fails, nothing that it has
+ * made stays, unless the newcomers are in the table all the same. ERR_NOT_FOUND: there is no such
+ * storage. ERR_BUSY: slots are still moving. */
 int satellites_add(struct satellites *s, struct arena *a, const struct satellite_wanted *wanted,
                    size_t count, struct satellite_made *made, struct err *err) MUST_CHECK;
 /* Begins to move the slots of a satellite to the other satellites. When they have moved, the

@@ -323,7 +323,7 @@ int shelf_upload_begin(struct shelf *s, struct arena *a, struct str key,
     if (code == 0)
         code = upload_open(&p, s, a, key, err);
     if (code == ERR_NO_BUCKET) {
-        code = satellites_make_bucket(s->satellites, s->satellite, s->bucket, err);
+        code = satellites_make_bucket(s->satellites, s->satellite, s->bucket, NULL, err);
         if (code == 0)
             code = upload_open(&p, s, a, key, err);
     }
