@@ -316,8 +316,7 @@ static struct satellite_host host_of_bucket(const struct satellite_host *known, 
     return (struct satellite_host){bucket, bucket, false};
 }
 
-/* Lists the hosts of all forges with their buckets. */
-static int hosts_of_forges(struct satellites *s, struct arena *a, struct satellite_host **out,
+int satellites_forge_hosts(struct satellites *s, struct arena *a, struct satellite_host **out,
                            size_t *count, struct err *err)
 {
     struct str one = SATELLITES_MAP_HOST, *hosts = &one;
@@ -349,7 +348,7 @@ int satellites_hosts(struct satellites *s, struct arena *a, struct str name,
     int code = satellites_user(s, a, name, &user, err);
 
     if (code == 0)
-        code = hosts_of_forges(s, a, &known, &known_count, err);
+        code = satellites_forge_hosts(s, a, &known, &known_count, err);
     if (code == 0)
         code = route_storage(s->o.env.routes, user, STR_EMPTY, &at, err);
     if (code == 0)

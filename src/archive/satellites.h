@@ -129,7 +129,10 @@ struct satellite_made {
 int satellites_add(struct satellites *s, struct arena *a, const struct satellite_wanted *wanted,
                    size_t count, struct satellite_made *made, struct err *err) MUST_CHECK;
 /* Begins to move the slots of a satellite to the other satellites. When they have moved, the
- * satellite is removed from the table. */
+ * satellite is removed from the table. Then weir removes the policy of its user. If weir has made
+ * the user, it also removes the archive's buckets there, unless they have other objects or
+ * settings, and the user, unless it owns a bucket. Buckets of a remote storage stay. For a storage
+ * that has left the table, the call does only the latter. ERR_NOT_FOUND: it is no satellite. */
 int satellites_drain(struct satellites *s, struct str name, struct err *err) MUST_CHECK;
 /* Ends the move of a slot; the satellite that it leaves must have no object of it. When no slot
  * moves any more, drained satellites are removed from the table. */

@@ -1,6 +1,7 @@
 /* Changes of the table of slots: satellites are added and removed, and moves of slots end. */
 #include "archive/satellites_int.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 enum { CHANGE_ARENA_MAX = 16 * 1024 * 1024 };
@@ -343,17 +344,18 @@ static int arrive_table(struct satellites *s, struct slots *next, const struct s
     return slots_arrive(next, now, ctx) ? 0 : ERR_NOT_MODIFIED;
 }
 
-/* Removes from the table the first satellite that has no slots; *ctx is set when there was one. */
+/* Removes from the table the first satellite that has no slots. `ctx` gets its name; empty: every
+ * satellite has slots. */
 static int drop_table(struct satellites *s, struct slots *next, const struct slots *now, void *ctx,
                       struct err *err)
 {
-    bool *dropped = ctx;
+    char *dropped = ctx;
 
-    *dropped = false;
+    *dropped = '\0';
     for (size_t i = 0; i < now->count && now->count > 1 && !slots_moving(now); i++)
         if (slots_held(now, i) == 0) {
-            *dropped = true;
-            return slots_drop(next, now, str_z(now->names[i]), err);
+            snprintf(dropped, SATELLITE_NAME_MAX + 1, "%s", now->names[i]);
+            return slots_drop(next, now, str_z(dropped), err);
         }
     return ERR_NOT_MODIFIED;
 }
@@ -361,13 +363,18 @@ static int drop_table(struct satellites *s, struct slots *next, const struct slo
 /* Removes from the table all satellites that have no slots, unless a slot is moving. */
 static int satellites_settle(struct satellites *s, struct err *err)
 {
+    char dropped[SATELLITE_NAME_MAX + 1] = "";
     struct slots now;
     int code = 0;
 
     satellites_table(s, &now);
-    bool dropped = slots_moving(&now) == 0;
-    while (dropped && code == 0)
-        code = table_change(s, drop_table, &dropped, err);
+    bool more = slots_moving(&now) == 0;
+    while (more && code == 0) {
+        code = table_change(s, drop_table, dropped, err);
+        more = code == 0 && *dropped;
+        if (more)
+            satellite_leave(s, str_z(dropped));
+    }
     return code;
 }
 
@@ -378,6 +385,11 @@ int satellites_drain(struct satellites *s, struct str name, struct err *err)
 
     if (code == 0)
         code = table_change(s, drain_table, &name, err);
+    /* weir may have been killed after it removed the satellite from the table. */
+    if (code == ERR_NOT_FOUND && satellite_has_left(s, name)) {
+        satellite_leave(s, name);
+        return 0;
+    }
     return code < 0 ? code : satellites_settle(s, err);
 }
 

@@ -98,6 +98,13 @@ int satellites_prepare(struct satellites *s, struct arena *a, const struct satel
 /* Removes what satellites_prepare() has made, except objects that are not tables of slots. A
  * failure is logged. */
 void satellite_undo(struct satellites *s, const struct satellite_prepared *p);
+/* Removes the policy of a satellite that has left the table. If weir has made its user, two things
+ * more are removed: on a storage in a folder, the archive's buckets that have neither objects nor
+ * settings; and the user, if it owns no bucket. A failure is logged; then the rest stays. */
+void satellite_leave(struct satellites *s, struct str name);
+/* Whether weir has made a user of this name whose policy leads to the storage. If the table does
+ * not have the storage, the policy is left of a satellite. */
+bool satellite_has_left(struct satellites *s, struct str name);
 /* Whether the satellite's user is missing and the policy of that user still leads to the
  * storage. */
 bool satellite_lost_user(struct satellites *s, struct arena *a, struct str name);
@@ -106,6 +113,9 @@ bool satellite_lost_user(struct satellites *s, struct arena *a, struct str name)
 
 /* Makes the first table, with the configured satellites or the main storage. */
 int satellites_begin(struct satellites *s, struct err *err) MUST_CHECK;
+/* Lists the hosts of all forges with their buckets. */
+int satellites_forge_hosts(struct satellites *s, struct arena *a, struct satellite_host **out,
+                           size_t *count, struct err *err) MUST_CHECK;
 /* Notes from the code of a call whether a satellite is up. */
 void satellites_note(struct satellites *s, struct str name, int code);
 

@@ -247,7 +247,7 @@ static void undo_log(struct satellites *s, struct str name, int code, const stru
 {
     if (code < 0)
         log_warn(s->o.log, "archive.satellite_left", log_s("satellite", name),
-                 log_z("error", err->text));
+                 log_z("error", *err->text ? err->text : err_text(code)));
 }
 
 void satellite_undo(struct satellites *s, const struct satellite_prepared *p)
@@ -270,5 +270,130 @@ void satellite_undo(struct satellites *s, const struct satellite_prepared *p)
     if (code == 0 && p->has_made.user)
         code = users_remove(s->o.users, p->made.name, &err);
     undo_log(s, p->made.name, code, &err);
+    arena_release(&a);
+}
+
+/* --- leaving --- */
+
+/* Whether the user owns a bucket on any storage that can be asked for it. */
+static int user_has_buckets(struct satellites *s, struct arena *a, struct str user, bool *out,
+                            struct err *err)
+{
+    struct storage *all[ROUTES_STORAGES_MAX];
+    size_t n = routes_storages(s->o.env.routes, all, ARRAY_SIZE(all));
+    struct bucket_info *list;
+    size_t count = 0;
+    int code = 0;
+
+    for (size_t i = 0; i < n && code == 0 && count == 0; i++)
+        if (!storage_can(all[i], STORAGE_CREDENTIALS) || remote_has_credential(all[i], user))
+            code = storage_list_buckets(all[i], a, user, STR_EMPTY, 1, &list, &count, err);
+    *out = count > 0;
+    return code;
+}
+
+/* Whether somebody has given the bucket settings, such as a default encryption. weir makes its
+ * buckets without any. */
+static int bucket_has_settings(struct bucket *b, struct arena *a, bool *out, struct err *err)
+{
+    static const char *const names[] = {"encryption",
+                                        "policy",
+                                        "acl",
+                                        "lifecycle",
+                                        "notification",
+                                        "replication",
+                                        "logging",
+                                        "cors",
+                                        "tagging",
+                                        "object-lock",
+                                        "publicAccessBlock",
+                                        "website",
+                                        "policyBindsOwner",
+                                        "requestPayment",
+                                        "ownershipControls"};
+    struct bucket_info info = {0};
+    struct str text;
+    int code = b->ops->info(b, a, &info, err), found = ERR_NOT_FOUND;
+
+    for (size_t i = 0; i < ARRAY_SIZE(names) && code == 0 && found == ERR_NOT_FOUND; i++)
+        found = b->ops->get_document(b, a, names[i], &text, err);
+    *out = found == 0 || info.versions != VERSIONS_NEVER;
+    return code < 0 || found == 0 || found == ERR_NOT_FOUND ? code : found;
+}
+
+static int leave_bucket(struct storage *at, struct arena *a, struct str user, struct str name,
+                        struct err *err)
+{
+    struct bucket *b = NULL;
+    bool has = true;
+    int code = storage_open_bucket(&b, at, user, name, err);
+
+    if (code < 0)
+        return code == ERR_NO_BUCKET ? 0 : code;
+    code = bucket_has_settings(b, a, &has, err);
+    b->ops->unref(b);
+    return code < 0 || has ? code : remove_bucket(at, a, user, name, err);
+}
+
+/* Removes the archive's buckets that have neither objects nor settings any more. The buckets of a
+ * remote storage stay: weir cannot tell their settings from those that each bucket has there. */
+static int leave_buckets(struct satellites *s, struct arena *a, struct storage *at, struct str user,
+                         struct err *err)
+{
+    struct satellite_host *hosts = NULL;
+    size_t count = 0;
+    int code = storage_can(at, STORAGE_CREDENTIALS)
+                   ? 0
+                   : satellites_forge_hosts(s, a, &hosts, &count, err);
+
+    for (size_t i = 0; i < count && code == 0; i++)
+        code = leave_bucket(at, a, user, hosts[i].bucket, err);
+    return code;
+}
+
+/* Removes a user that weir has made, once the user owns nothing. */
+static int leave_user(struct satellites *s, struct arena *a, const struct user *user,
+                      struct err *err)
+{
+    bool has = true;
+    int code = user_has_buckets(s, a, user->id, &has, err);
+
+    if (code < 0 || has)
+        return code;
+    code = users_remove(s->o.users, user->name, err);
+    return code == 0 && s->o.remotes ? remotes_forget_user(s->o.remotes, user->id, err) : code;
+}
+
+bool satellite_has_left(struct satellites *s, struct str name)
+{
+    struct arena a = {0};
+    struct user user;
+    struct str leads;
+    struct err err;
+    bool has = users_by_name(s->o.users, &a, name, &user, &err) == 0 &&
+               str_eq(user.id, satellite_user_id(&a, name)) &&
+               user_policy(s, &a, user.id, &leads, &err) == 0 && str_eq(leads, name);
+
+    arena_release(&a);
+    return has;
+}
+
+void satellite_leave(struct satellites *s, struct str name)
+{
+    struct storage *at = routes_storage(s->o.env.routes, name);
+    struct arena a = {0};
+    struct user user = {0};
+    struct err err = {0};
+    int code = users_by_name(s->o.users, &a, name, &user, &err);
+
+    /* The policy goes first. If a replication relies on it, this fails, and everything stays. */
+    if (code == 0)
+        code = route_set(s->o.env.routes, user.id, STR_EMPTY, STR_EMPTY, &err);
+    if (code == 0 && at && str_eq(user.id, satellite_user_id(&a, name))) {
+        code = leave_buckets(s, &a, at, user.id, &err);
+        if (code == 0)
+            code = leave_user(s, &a, &user, &err);
+    }
+    undo_log(s, name, code == ERR_NOT_FOUND ? 0 : code, &err);
     arena_release(&a);
 }
