@@ -1,6 +1,7 @@
 /* API calls for users and their keys. */
 #include "api/api_int.h"
 #include "coord/replication.h"
+#include "room/services.h"
 #include "route/users.h"
 
 static rest_fn user_list, user_show, user_add, user_remove, user_key_add, user_key_remove;
@@ -160,6 +161,13 @@ static int user_check_replications(struct api *api, const struct user *user, str
     return code;
 }
 
+static int user_check_rooms(struct api *api, const struct user *user, struct err *err)
+{
+    const struct room_hooks *h = &api->o.services->hooks;
+
+    return h->user_needed ? h->user_needed(h->user_needed_ctx, user, err) : 0;
+}
+
 static int user_remove(struct rest_call *c, struct err *err)
 {
     struct api *api = c->ctx;
@@ -168,6 +176,8 @@ static int user_remove(struct rest_call *c, struct err *err)
     bool known = users_by_name(api->o.users, c->arena, name, &user, NULL) == 0;
     int code = known ? user_check_replications(api, &user, err) : 0;
 
+    if (code == 0 && known)
+        code = user_check_rooms(api, &user, err);
     if (code == 0)
         code = users_remove(api->o.users, name, err);
     /* The keys are removed last. So if the user may not be removed, the keys stay. */

@@ -51,6 +51,16 @@ static bool value_number(void *to, size_t size, struct str text)
     return true;
 }
 
+static bool value_seconds(void *to, size_t size, struct str text)
+{
+    int64_t s = 0;
+
+    if (str_i64(text, &s) < 0 || s <= 0)
+        return false;
+    memcpy(to, &s, size);
+    return true;
+}
+
 /* rclone writes seconds since 1970, with a varying number of decimals. */
 static bool value_time(void *to, size_t size, struct str text)
 {
@@ -112,6 +122,14 @@ static struct str text_of_time(struct arena *a, const void *from, size_t size)
     return text;
 }
 
+static struct str text_of_seconds(struct arena *a, const void *from, size_t size)
+{
+    int64_t s;
+
+    memcpy(&s, from, size);
+    return s ? arena_fmt(a, "%" PRId64, s) : STR_EMPTY;
+}
+
 static struct str text_of_ref_deltas(struct arena *a, const void *from, size_t size)
 {
     enum bundle_ref_deltas value;
@@ -133,6 +151,7 @@ static const struct meta_row {
     struct str (*write)(struct arena *a, const void *from, size_t size);
 } meta_rows[] = {
     {"mtime", FIELD(mtime_ms), value_time, text_of_time},
+    {"first", FIELD(first_s), value_seconds, text_of_seconds},
     {"source-id", FIELD(source_id), value_name, text_of},
     {"format", FIELD(format), value_name, text_of},
     {"head", FIELD(head), value_hex, text_of},

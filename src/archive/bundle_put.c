@@ -79,6 +79,7 @@ int bundle_put_full(const struct bundle_job *job, const struct git_refs *refs, s
 
     *out = (struct bundle_result){0};
     int code = work_open(&w, job, refs, NULL, pack, err);
+    w.write.meta.first_s = job->now_s;
     if (replaces.len)
         w.write.conditions.if_match = arena_fmt(job->arena, "\"" STR_FMT "\"", STR_ARG(replaces));
     else
@@ -162,6 +163,7 @@ static void append_meta(struct put_work *w, const struct bundle_old *old)
     struct bundle_meta *m = &w->write.meta;
     bool joins = w->has_new && w->new.objects;
 
+    m->first_s = old->meta.first_s;
     m->appends = old->meta.appends + (joins && old->objects);
     if (old->objects) /* packs are joined only if neither has deltas by id */
         m->ref_deltas = joins ? REF_DELTAS_NONE : old->meta.ref_deltas;

@@ -260,6 +260,18 @@ static int64_t header_second(const struct bundle_header *old, const struct heade
     return t->now_s > last ? t->now_s : last + 1;
 }
 
+/* The names of the refs and of the lines of history share the memory of one arena. Refs that a
+ * server has sent fit into it. Together with a long history they may not, and another try would
+ * fail too. */
+static int header_check_memory(const struct bundle_header *next, struct err *err)
+{
+    return arena_error(&next->refs.arena) < 0
+               ? err_set(err, ERR_UNSUPPORTED,
+                         "the names of the refs and of the history take more than %d MiB of memory",
+                         GIT_REFS_BYTES_MAX / (int)MIB)
+               : 0;
+}
+
 int bundle_header_follow(struct bundle_header *next, const struct bundle_header *old,
                          const struct git_refs *found, const struct header_time *t, struct err *err)
 {
@@ -273,7 +285,7 @@ int bundle_header_follow(struct bundle_header *next, const struct bundle_header 
         code = header_push_point(next, old->points.items[i], err);
     if (code == 0)
         code = header_compare(next, &old->refs, found, next->points_s, err);
-    return code == 0 && arena_error(&next->refs.arena) < 0 ? err_code(err, ERR_NO_MEMORY) : code;
+    return code < 0 ? code : header_check_memory(next, err);
 }
 
 static int point_order(const void *a, const void *b)

@@ -56,14 +56,17 @@ int bundle_header_read(struct bundle_header *h, struct reader *from, struct err 
 /* Fills `next` with the refs that a sync has found, with the points of `old`, and with the points
  * that this sync adds. New points are later than the points of other syncs in `old`, even if the
  * clock has not advanced or was set back. If the refs are the same as those of `old`, the sync adds
- * no point. `old` is NULL for the first sync. ERR_UNSUPPORTED: there are too many points; the
- * caller keeps the bundle aside and makes a fresh one. */
+ * no point. `old` is NULL for the first sync. ERR_UNSUPPORTED: there are too many points, or their
+ * names and those of the refs take more than GIT_REFS_BYTES_MAX bytes; the caller keeps the bundle
+ * aside and makes a fresh one. */
 int bundle_header_follow(struct bundle_header *next, const struct bundle_header *old,
                          const struct git_refs *found, const struct header_time *t,
                          struct err *err) MUST_CHECK;
 
 /* Computes the refs that the sync at `at_s`, or the last sync before it, found. `out` is
- * initialised. HEAD becomes the newest HEAD, if its branch existed at that time. */
+ * initialised. HEAD becomes the newest HEAD, if its branch existed at that time. A header does not
+ * tell when its first sync was: for a time before that sync, the refs are those of the first sync
+ * (bundle_meta.first_s). */
 int bundle_header_at(struct git_refs *out, const struct bundle_header *h, int64_t at_s,
                      struct err *err) MUST_CHECK;
 

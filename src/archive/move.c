@@ -30,6 +30,12 @@ static const enum archive_kind account_kinds[] = {ARCHIVE_ADDED, ARCHIVE_REMOVED
 
 /* --- one object --- */
 
+static bool move_is_bundle(const struct move_object *m)
+{
+    return m->kind == ARCHIVE_BUNDLE ||
+           (m->kind == ARCHIVE_EXTRA && str_ends(m->source.key, STR(".bundle")));
+}
+
 /* The satellite that the slot leaves is the old side, and the other one is the new side. Returns
  * the key under which the old side's object is kept aside, when the new side has a different object
  * of the same key. Empty: the old object is not needed, because the new side's object is newer and
@@ -39,18 +45,12 @@ static struct str move_aside_key(const struct move_object *m)
     long long ms = (long long)m->source.modified_ms;
     struct str key = m->source.key, suffix = STR(".bundle");
 
-    if (m->kind == ARCHIVE_BUNDLE)
+    if (move_is_bundle(m))
         return arena_fmt(m->arena, STR_FMT "@moved-%lld.bundle",
                          STR_ARG(str_head(key, key.len - suffix.len)), ms);
     return m->kind == ARCHIVE_EXTRA && !saved_is_verdict(key)
                ? arena_fmt(m->arena, STR_FMT "@moved-%lld", STR_ARG(key), ms)
                : STR_EMPTY;
-}
-
-static bool move_is_bundle(const struct move_object *m)
-{
-    return m->kind == ARCHIVE_BUNDLE ||
-           (m->kind == ARCHIVE_EXTRA && str_ends(m->source.key, STR(".bundle")));
 }
 
 /* Copies the object. A bundle that was damaged already before the move is copied unchanged and

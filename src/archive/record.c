@@ -94,7 +94,6 @@ static const struct member_row repo_members[] = {
     {MEMBER(MEMBER_U64, record_repo, bytes)},
     {MEMBER_AS("updated", MEMBER_TIME, record_repo, updated_ms)},
     {MEMBER_AS("looked", MEMBER_TIME, record_repo, looked_ms)},
-    {MEMBER_AS("audited", MEMBER_TIME, record_repo, audited_ms)},
     {MEMBER(MEMBER_STR, record_repo, zip)},
     {MEMBER(MEMBER_STR, record_repo, url)},
     {MEMBER(MEMBER_JSON, record_repo, extra)},

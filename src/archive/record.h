@@ -62,7 +62,6 @@ struct record_repo {
     uint64_t bytes;     /* size of the bundle */
     int64_t updated_ms; /* when the bundle was last written */
     int64_t looked_ms;  /* when the refs were last compared with the server's */
-    int64_t audited_ms; /* when git last read the bundle; 0: never */
     enum archive_code code;
     bool listed; /* the repository is in the forge's list */
 };

@@ -117,7 +117,9 @@ static int restore_from(struct restore_source *s, struct bundle_header *h,
         code = restore_beside(s, refs, h, err);
     if (code == 0)
         *out = (struct restore_result){.refs = refs->list.len + (s->o->history ? h->points.len : 0),
-                                       .bytes = s->taken};
+                                       .bytes = s->taken,
+                                       .is_past = s->o->has_at && h->points.len &&
+                                                  h->points.items[0].at_s <= s->o->at_s};
     git_refs_release(&then);
     return code;
 }

@@ -23,6 +23,9 @@ struct restore_options {
 
 struct restore_result {
     uint64_t refs, bytes; /* refs that were written; bytes of the bundle */
+    /* With `has_at`: the header has a line of history of that time or before, so the first sync was
+     * before that time. */
+    bool is_past;
 };
 
 /* Makes the repository. ERR_EXISTS: the folder exists. ERR_CORRUPT: the bundle is damaged.

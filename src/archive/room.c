@@ -151,6 +151,13 @@ static int room_sets(void *ctx, struct arena *a, struct schedule_set **out, size
     return code;
 }
 
+static int room_user_needed(void *ctx, const struct user *user, struct err *err)
+{
+    struct archive *x = ctx;
+
+    return satellites_user_needed(x->satellites, user, err);
+}
+
 /* --- the engine --- */
 
 static void engine_settings(struct archive *x, const struct conf *c)
@@ -276,7 +283,7 @@ static bool engine_stop(void *state, struct services *s)
 {
     struct archive_room *r = state;
 
-    (void)s;
+    s->hooks.user_needed = NULL;
     engine_close(&r->archive);
     return true;
 }
@@ -335,6 +342,8 @@ static int engine_start(void *state, struct services *s, struct err *err)
         engine_close(x);
         return err_wrap(err, code, "the archive");
     }
+    s->hooks.user_needed = room_user_needed;
+    s->hooks.user_needed_ctx = x;
     ready_add(s->ready, (struct ready_part){"archive", engine_ready, x->satellites});
     return 0;
 }

@@ -84,12 +84,29 @@ void satellites_table(struct satellites *s, struct slots *out)
     mutex_unlock(&s->lock);
 }
 
+/* Checks that each satellite of the table has its user. */
+static int satellites_check_users(struct satellites *s, struct err *err)
+{
+    struct arena a = ARENA_INIT(EPOCH_ARENA_MAX);
+    struct slots *t = xzalloc(sizeof(*t));
+    struct str id;
+    int code = 0;
+
+    satellites_table(s, t);
+    for (size_t i = 0; i < t->count && code == 0; i++)
+        code = satellites_user(s, &a, str_z(t->names[i]), &id, err);
+    free(t);
+    arena_release(&a);
+    return code;
+}
+
 int satellites_ready(struct satellites *s, struct err *err)
 {
     mutex_lock(&s->lock);
     struct err fault = s->fault;
     mutex_unlock(&s->lock);
-    return fault.code < 0 ? err_set(err, fault.code, "%s", fault.text) : 0;
+    return fault.code < 0 ? err_set(err, fault.code, "%s", fault.text)
+                          : satellites_check_users(s, err);
 }
 
 bool satellites_is_up(struct satellites *s, struct str name)
@@ -225,6 +242,8 @@ int satellites_current(struct satellites *s, struct slots *out, bool make, struc
 
 /* --- users and buckets --- */
 
+/* A missing user is not ERR_NOT_FOUND: that would mean that the satellite does not have the object
+ * that the caller looks for. */
 int satellites_user(struct satellites *s, struct arena *a, struct str name, struct str *id,
                     struct err *err)
 {
@@ -232,12 +251,40 @@ int satellites_user(struct satellites *s, struct arena *a, struct str name, stru
     int code = users_by_name(s->o.users, a, name, &user, err);
 
     *id = user.id;
-    return code == ERR_NOT_FOUND
-               ? err_set(err, code,
-                         "the satellite " STR_FMT
-                         " has no user; `weir archive satellite add " STR_FMT "` makes it",
-                         STR_ARG(name), STR_ARG(name))
-               : code;
+    if (code == ERR_NOT_FOUND)
+        code = err_set(err, ERR_UNAVAILABLE,
+                       "the satellite " STR_FMT " has no user; `weir archive satellite add " STR_FMT
+                       "` makes it again",
+                       STR_ARG(name), STR_ARG(name));
+    if (code < 0)
+        satellites_note(s, name, code);
+    return code;
+}
+
+static int user_needed(const struct user *user, struct err *err)
+{
+    return err_set(err, ERR_CONFLICT,
+                   "the user " STR_FMT " owns the archive's buckets on the satellite " STR_FMT
+                   "; it can be removed when the storage is no satellite any more (weir archive "
+                   "satellite drain " STR_FMT ")",
+                   STR_ARG(user->name), STR_ARG(user->name), STR_ARG(user->name));
+}
+
+int satellites_user_needed(struct satellites *s, const struct user *user, struct err *err)
+{
+    struct slots t;
+
+    satellites_table(s, &t);
+    if (slots_find(&t, user->name) >= 0)
+        return user_needed(user, err);
+    if (!routes_storage(s->o.env.routes, user->name))
+        return 0;
+    /* The name is that of a storage, so a table that this process does not know may have it. */
+    int code = satellites_current(s, &t, false, err);
+    if (code < 0)
+        return err_wrap(err, code, "whether the user " STR_FMT " is that of a satellite",
+                        STR_ARG(user->name));
+    return slots_find(&t, user->name) >= 0 ? user_needed(user, err) : 0;
 }
 
 int satellites_bucket(struct satellites *s, struct arena *a, struct str host, struct str *out,
@@ -269,8 +316,7 @@ static struct satellite_host host_of_bucket(const struct satellite_host *known, 
     return (struct satellite_host){bucket, bucket, false};
 }
 
-/* Lists the hosts of all forges with their buckets. */
-static int hosts_of_forges(struct satellites *s, struct arena *a, struct satellite_host **out,
+int satellites_forge_hosts(struct satellites *s, struct arena *a, struct satellite_host **out,
                            size_t *count, struct err *err)
 {
     struct str one = SATELLITES_MAP_HOST, *hosts = &one;
@@ -302,7 +348,7 @@ int satellites_hosts(struct satellites *s, struct arena *a, struct str name,
     int code = satellites_user(s, a, name, &user, err);
 
     if (code == 0)
-        code = hosts_of_forges(s, a, &known, &known_count, err);
+        code = satellites_forge_hosts(s, a, &known, &known_count, err);
     if (code == 0)
         code = route_storage(s->o.env.routes, user, STR_EMPTY, &at, err);
     if (code == 0)
@@ -318,7 +364,7 @@ int satellites_hosts(struct satellites *s, struct arena *a, struct str name,
     return 0;
 }
 
-int satellites_make_bucket(struct satellites *s, struct str name, struct str bucket,
+int satellites_make_bucket(struct satellites *s, struct str name, struct str bucket, bool *made,
                            struct err *err)
 {
     struct arena a = ARENA_INIT(EPOCH_ARENA_MAX);
@@ -332,6 +378,8 @@ int satellites_make_bucket(struct satellites *s, struct str name, struct str buc
     if (code == 0)
         code = storage_create_bucket(at, &(struct bucket_info){.name = bucket, .owner = site.user},
                                      err);
+    if (code == 0 && made)
+        *made = true;
     if (code == ERR_EXISTS && satellite_site_open(&p, s, &a, &site, bucket, PLACE_READ, err) == 0)
         code = object_place_end(&p, 0, err);
     else if (code == ERR_EXISTS && at)
@@ -401,7 +449,7 @@ int satellite_site_open_put(struct object_place *p, struct satellites *s, struct
 
     if (code != ERR_NO_BUCKET)
         return code;
-    code = satellites_make_bucket(s, site->name, site->bucket, err);
+    code = satellites_make_bucket(s, site->name, site->bucket, NULL, err);
     return code < 0 ? code : satellite_site_open(p, s, a, site, key, PLACE_PUT, err);
 }
 

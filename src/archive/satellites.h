@@ -70,15 +70,20 @@ int satellites_current(struct satellites *s, struct slots *out, bool make,
  * satellites agree. */
 int satellites_reload(struct satellites *s, struct err *err) MUST_CHECK;
 /* Whether the archive can be used, for /readyz. Returns the error of the last time when the tables
- * were read. Never blocks. */
+ * were read, or ERR_UNAVAILABLE if a satellite has no user. Never blocks. */
 int satellites_ready(struct satellites *s, struct err *err) MUST_CHECK;
 /* Whether the satellite answered when this process last used it. weir asks a satellite that is down
  * every 5 s. Never blocks. */
 bool satellites_is_up(struct satellites *s, struct str name);
 
-/* The id of the user of a satellite, in the arena. ERR_NOT_FOUND: there is no such user. */
+/* The id of the user of a satellite, in the arena. ERR_UNAVAILABLE: there is no such user, or the
+ * users are not known yet; the satellite then counts as down. */
 int satellites_user(struct satellites *s, struct arena *a, struct str name, struct str *id,
                     struct err *err) MUST_CHECK;
+/* Checks that a user who is to be removed is not the user of a satellite. ERR_CONFLICT: it is.
+ * ERR_UNAVAILABLE: that is not known, because the tables cannot be read. */
+int satellites_user_needed(struct satellites *s, const struct user *user,
+                           struct err *err) MUST_CHECK;
 /* The name of the bucket for a forge's host, in the arena. ERR_INVALID: the name is not valid for a
  * bucket; the text names the setting that chooses another name. */
 int satellites_bucket(struct satellites *s, struct arena *a, struct str host, struct str *out,
@@ -95,9 +100,9 @@ struct satellite_host {
  * belongs to a bucket any more, the bucket's own name is used as the host. */
 int satellites_hosts(struct satellites *s, struct arena *a, struct str name,
                      struct satellite_host **out, size_t *count, struct err *err) MUST_CHECK;
-/* Makes the bucket on the satellite for the satellite's user, unless it exists. ERR_EXISTS: it
- * belongs to somebody else. */
-int satellites_make_bucket(struct satellites *s, struct str name, struct str bucket,
+/* Makes the bucket on the satellite for the satellite's user, unless it exists. *made (may be NULL)
+ * is set if it was made. ERR_EXISTS: it belongs to somebody else. */
+int satellites_make_bucket(struct satellites *s, struct str name, struct str bucket, bool *made,
                            struct err *err) MUST_CHECK;
 
 /* --- changes of the table --- */
@@ -118,12 +123,16 @@ struct satellite_made {
 /* Adds satellites. If there is no table yet, the first table is made. If the archive is empty, the
  * slots are split equally again. Otherwise only one satellite can be added, and its share of the
  * slots begins to move to it. made[i] is the result for wanted[i]. Adding a satellite that exists
- * already repairs its user, its policy and its bucket. ERR_NOT_FOUND: there is no such storage.
- * ERR_BUSY: slots are still moving. */
+ * already repairs its user, its policy and its bucket. When the call fails, nothing that it has
+ * made stays, unless the newcomers are in the table all the same. ERR_NOT_FOUND: there is no such
+ * storage. ERR_BUSY: slots are still moving. */
 int satellites_add(struct satellites *s, struct arena *a, const struct satellite_wanted *wanted,
                    size_t count, struct satellite_made *made, struct err *err) MUST_CHECK;
 /* Begins to move the slots of a satellite to the other satellites. When they have moved, the
- * satellite is removed from the table. */
+ * satellite is removed from the table. Then weir removes the policy of its user. If weir has made
+ * the user, it also removes the archive's buckets there, unless they have other objects or
+ * settings, and the user, unless it owns a bucket. Buckets of a remote storage stay. For a storage
+ * that has left the table, the call does only the latter. ERR_NOT_FOUND: it is no satellite. */
 int satellites_drain(struct satellites *s, struct str name, struct err *err) MUST_CHECK;
 /* Ends the move of a slot; the satellite that it leaves must have no object of it. When no slot
  * moves any more, drained satellites are removed from the table. */

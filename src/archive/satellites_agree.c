@@ -34,25 +34,36 @@ static void map_view_release(struct map_view *v)
 
 /* --- looking --- */
 
-/* Whether the storage may be a satellite: a user of the same name must exist whose policy leads to
- * the storage. */
-static bool storage_may_be_one(struct satellites *s, struct arena *a, struct storage *at)
+/* Checks whether the storage may be a satellite: a user of the same name must exist whose policy
+ * leads to the storage. ERR_NOT_FOUND: the storage is no satellite. Any other error means that this
+ * is not known, for example because the users could not be loaded yet (M5). */
+static int storage_may_be_one(struct satellites *s, struct arena *a, struct storage *at,
+                              struct err *err)
 {
     struct storage *leads = NULL;
     struct user user;
+    int code = satellite_name_ok(at->name) ? users_by_name(s->o.users, a, at->name, &user, err)
+                                           : ERR_NOT_FOUND;
 
-    return satellite_name_ok(at->name) &&
-           users_by_name(s->o.users, a, at->name, &user, NULL) == 0 &&
-           route_storage(s->o.env.routes, user.id, STR_EMPTY, &leads, NULL) == 0 && leads == at;
+    if (code == 0)
+        code = route_storage(s->o.env.routes, user.id, STR_EMPTY, &leads, err);
+    /* With ERR_OFFLINE the policy leads to a storage that is not there, so not to this one. */
+    return code == ERR_OFFLINE || (code == 0 && leads != at) ? ERR_NOT_FOUND : code;
 }
 
-static void map_view_look(struct map_view *v, struct satellites *s, struct str name)
+static void map_view_look(struct map_view *v, struct satellites *s, struct arena *a,
+                          struct storage *at)
 {
-    struct map_seen *m = &v->seen[v->count++];
+    struct map_seen *m = &v->seen[v->count];
+    struct err why = {0};
+    int code = storage_may_be_one(s, a, at, &why);
 
-    *m = (struct map_seen){0};
-    memcpy(m->name, name.p, name.len);
-    m->err.code = satellite_map_newest(s, name, &m->table, &m->err);
+    if (code == ERR_NOT_FOUND)
+        return;
+    *m = (struct map_seen){.err = why};
+    memcpy(m->name, at->name.p, at->name.len);
+    m->err.code = code < 0 ? code : satellite_map_newest(s, at->name, &m->table, &m->err);
+    v->count++;
 }
 
 static struct map_seen *map_view_find(const struct map_view *v, struct str name)
@@ -63,17 +74,29 @@ static struct map_seen *map_view_find(const struct map_view *v, struct str name)
     return NULL;
 }
 
+/* Checks that the storages and the policies could be read from the store. Before that, a satellite
+ * may be missing among the storages. */
+static int map_view_check(struct satellites *s, struct err *err)
+{
+    struct storage *leads = NULL;
+    int code = route_storage(s->o.env.routes, STR_EMPTY, STR_EMPTY, &leads, err);
+
+    return code == ERR_UNAVAILABLE ? err_wrap(err, code, "the archive's satellites") : 0;
+}
+
 /* Asks every storage that may be a satellite for its newest table. */
 static int map_view_read(struct map_view *v, struct satellites *s, struct err *err)
 {
     struct storage *all[ROUTES_STORAGES_MAX];
     size_t count = routes_storages(s->o.env.routes, all, ARRAY_SIZE(all));
     struct arena a = {0};
+    int code = map_view_check(s, err);
 
     *v = (struct map_view){.seen = xcalloc(count + 1, sizeof(struct map_seen))};
+    if (code < 0)
+        return code;
     for (size_t i = 0; i < count; i++)
-        if (storage_may_be_one(s, &a, all[i]))
-            map_view_look(v, s, all[i]->name);
+        map_view_look(v, s, &a, all[i]);
     arena_release(&a);
     for (size_t i = 0; i < v->count; i++)
         if (v->seen[i].err.code == ERR_CORRUPT || v->seen[i].err.code == ERR_TOO_LARGE)

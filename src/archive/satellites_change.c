@@ -1,111 +1,10 @@
 /* Changes of the table of slots: satellites are added and removed, and moves of slots end. */
 #include "archive/satellites_int.h"
 
-#include "object/remote/remote.h"
-#include "route/remotes.h"
-
+#include <stdio.h>
 #include <stdlib.h>
 
 enum { CHANGE_ARENA_MAX = 16 * 1024 * 1024 };
-
-/* --- users --- */
-
-/* The id of a user that weir makes for a satellite. It is computed from the name. So a user who is
- * removed and made again owns the same buckets. */
-static struct str satellite_user_id(struct arena *a, struct str name)
-{
-    return arena_fmt(a, "satellite-" STR_FMT, STR_ARG(name));
-}
-
-static int satellite_find_user(struct satellites *s, struct arena *a, struct str name,
-                               struct satellite_made *out, struct err *err)
-{
-    struct user user = {0}, wanted = {.name = name, .id = satellite_user_id(a, name)};
-    int code = users_by_name(s->o.users, a, name, &user, err);
-
-    *out = (struct satellite_made){.name = arena_str(a, name)};
-    if (code == ERR_NOT_FOUND) {
-        code = users_add(s->o.users, a, &wanted, &user, err);
-        if (code == 0 && user.key_count)
-            out->key = user.keys[0];
-    }
-    out->user = user.id;
-    return code == 0 && user.admin
-               ? err_set(err, ERR_INVALID,
-                         "the user " STR_FMT " is an administrator, and cannot be the user of a "
-                         "satellite",
-                         STR_ARG(name))
-               : code;
-}
-
-/* Gives the user a policy that leads to the storage, unless the user's policy already does. */
-static int satellite_route(struct satellites *s, struct arena *a, const struct satellite_made *m,
-                           struct err *err)
-{
-    struct route_policy *all = NULL;
-    size_t count = 0;
-    int code = route_list(s->o.env.routes, a, &all, &count, err);
-
-    for (size_t i = 0; i < count && code == 0; i++) {
-        if (all[i].blocked || all[i].bucket.len || !str_eq(all[i].user, m->user))
-            continue;
-        return str_eq(all[i].storage, m->name)
-                   ? 0
-                   : err_set(err, ERR_CONFLICT,
-                             "the user " STR_FMT " has a policy that leads to storage " STR_FMT
-                             "; remove it first",
-                             STR_ARG(m->name), STR_ARG(all[i].storage));
-    }
-    return code < 0 ? code : route_set(s->o.env.routes, m->user, STR_EMPTY, m->name, err);
-}
-
-/* Gives the user keys on a remote storage. */
-static int satellite_credential(struct satellites *s, struct storage *at,
-                                const struct satellite_wanted *w, struct str user, struct err *err)
-{
-    struct remote_credential c = {.user = user, .access = w->access, .secret = w->secret};
-    bool remote = storage_can(at, STORAGE_CREDENTIALS);
-
-    if (w->access.len && (!remote || !s->o.remotes))
-        return err_set(err, ERR_INVALID,
-                       "the storage " STR_FMT " is not remote, and its users need no keys there",
-                       STR_ARG(w->name));
-    if (w->access.len)
-        return remotes_set_credential(s->o.remotes, w->name, &c, err);
-    return remote && !remote_has_credential(at, user)
-               ? err_set(err, ERR_INVALID,
-                         "the user " STR_FMT " has no keys on the storage " STR_FMT
-                         "; give them with --access-key and --secret-key",
-                         STR_ARG(w->name), STR_ARG(w->name))
-               : 0;
-}
-
-int satellite_prepare(struct satellites *s, struct arena *a, const struct satellite_wanted *w,
-                      struct satellite_made *out, struct err *err)
-{
-    struct storage *at = routes_storage(s->o.env.routes, w->name);
-    struct str bucket;
-
-    if (!satellite_name_ok(w->name))
-        return err_set(err, ERR_INVALID,
-                       "'" STR_FMT "' cannot be a satellite: a name has 1 to %d small letters, "
-                       "digits and '-' between them",
-                       STR_ARG(str_head(w->name, SATELLITE_NAME_MAX)), SATELLITE_NAME_MAX);
-    if (!at)
-        return err_set(err, ERR_NOT_FOUND,
-                       "there is no storage " STR_FMT "; add it first with `weir storage add`",
-                       STR_ARG(w->name));
-    int code = satellite_find_user(s, a, w->name, out, err);
-    if (code == 0)
-        code = satellite_credential(s, at, w, out->user, err);
-    if (code == 0)
-        code = satellite_route(s, a, out, err);
-    if (code == 0)
-        code = satellites_bucket(s, a, SATELLITES_MAP_HOST, &bucket, err);
-    if (code == 0)
-        code = satellites_make_bucket(s, w->name, bucket, err);
-    return code;
-}
 
 /* --- the first table --- */
 
@@ -138,12 +37,14 @@ int satellites_begin(struct satellites *s, struct err *err)
 {
     struct arena a = ARENA_INIT(CHANGE_ARENA_MAX);
     struct str names[SATELLITES_MAX];
-    struct satellite_made made;
+    struct satellite_wanted wanted[SATELLITES_MAX] = {0};
+    struct satellite_prepared prepared[SATELLITES_MAX] = {0};
     size_t count = begin_names(s, names);
-    int code = 0;
 
-    for (size_t i = 0; i < count && code == 0; i++)
-        code = satellite_prepare(s, &a, &(struct satellite_wanted){.name = names[i]}, &made, err);
+    for (size_t i = 0; i < count; i++)
+        wanted[i].name = names[i];
+    /* If this fails, the users stay: another process may be making the same table with them. */
+    int code = satellites_prepare(s, &a, wanted, count, prepared, err);
     if (code == 0)
         code = begin_with(s, names, count, err);
     arena_release(&a);
@@ -184,6 +85,7 @@ static int table_change(struct satellites *s, change_fn *fn, void *ctx, struct e
 struct change_add {
     const struct satellite_wanted *wanted;
     size_t count;
+    struct satellite_prepared *prepared;
 };
 
 /* Finds the first key of a bucket that comes after `after`; empty: there is none. */
@@ -252,25 +154,46 @@ static size_t add_names(const struct change_add *add, const struct slots *now,
     return n;
 }
 
+/* Computes the table with the satellites that it does not have yet. */
+static int add_compute(struct satellites *s, struct slots *next, const struct slots *now,
+                       const struct str *names, size_t count, struct err *err)
+{
+    bool empty = false;
+    int code = archive_is_empty(s, now, &empty, err);
+
+    if (code == 0 && !empty && count > 1)
+        return err_set(err, ERR_INVALID,
+                       "the archive has objects: add satellites one after another, because the "
+                       "slots of each have to move");
+    if (code < 0)
+        return code;
+    return empty ? slots_split(next, now, names, count, err) : slots_add(next, now, names[0], err);
+}
+
 static int add_table(struct satellites *s, struct slots *next, const struct slots *now, void *ctx,
                      struct err *err)
 {
     struct str names[SATELLITES_MAX];
     size_t count = add_names(ctx, now, names);
-    bool empty = false;
 
     if (count == 0)
         return ERR_NOT_MODIFIED;
-    int code = archive_is_empty(s, now, &empty, err);
-    if (code == 0 && !empty && count > 1)
-        code = err_set(err, ERR_INVALID,
-                       "the archive has objects: add satellites one after another, because the "
-                       "slots of each have to move");
-    if (code == 0)
-        code =
-            empty ? slots_split(next, now, names, count, err) : slots_add(next, now, names[0], err);
+    int code = add_compute(s, next, now, names, count, err);
     for (size_t i = 0; i < count && code == 0; i++)
         code = satellite_map_put(s, names[i], now, NULL, err); /* M3 */
+    return code;
+}
+
+/* Checks that the table can get the newcomers, before anything is made for them. */
+static int add_check(struct satellites *s, const struct change_add *add, const struct slots *now,
+                     struct err *err)
+{
+    struct str names[SATELLITES_MAX];
+    size_t count = add_names(add, now, names);
+    struct slots *next = xzalloc(sizeof(*next));
+    int code = now->epoch && count ? add_compute(s, next, now, names, count, err) : 0;
+
+    free(next);
     return code;
 }
 
@@ -293,45 +216,115 @@ static int newcomer_check(struct satellites *s, struct str name, struct err *err
     return code;
 }
 
-/* Prepares a satellite. If the storage has the table of another archive, the user's policy is
- * removed again. */
-static int add_prepare(struct satellites *s, struct arena *a, const struct satellite_wanted *w,
-                       struct satellite_made *made, struct err *err)
+/* Whether the storages are satellites of this archive that only lack their users. Without the user
+ * of the only satellite no table can be read. The user's policy has stayed. */
+static bool add_repairs(struct satellites *s, struct arena *a, const struct change_add *add)
 {
-    struct err ignored = {0};
-    int code = satellite_prepare(s, a, w, made, err);
+    bool repairs = true;
+
+    for (size_t i = 0; i < add->count; i++)
+        repairs &= satellite_lost_user(s, a, add->wanted[i].name);
+    return repairs;
+}
+
+/* Reads the present table, if there is one. */
+static int add_read_table(struct satellites *s, struct arena *a, const struct change_add *add,
+                          struct slots *now, struct err *err)
+{
+    int code = satellites_current(s, now, false, err);
+
+    if (code != ERR_UNAVAILABLE || !add_repairs(s, a, add))
+        return code;
+    code = satellites_prepare(s, a, add->wanted, add->count, add->prepared, err);
+    return code < 0 ? code : satellites_current(s, now, false, err);
+}
+
+/* Makes what the newcomers need, and checks that none has a table of another archive. */
+static int add_prepare(struct satellites *s, struct arena *a, const struct change_add *add,
+                       struct err *err)
+{
+    int code = satellites_prepare(s, a, add->wanted, add->count, add->prepared, err);
+
+    for (size_t i = 0; i < add->count && code == 0; i++)
+        code = newcomer_check(s, add->wanted[i].name, err);
+    return code;
+}
+
+/* Removes what was made for satellites that the table does not have. */
+static void add_undo(struct satellites *s, const struct change_add *add, const struct slots *t)
+{
+    for (size_t i = 0; i < add->count; i++)
+        if (slots_find(t, add->wanted[i].name) < 0)
+            satellite_undo(s, &add->prepared[i]);
+}
+
+/* Like add_undo(), after a change of the table that has failed. It may have been decided all the
+ * same, so the tables are read again. If that is not possible, everything stays. */
+static void add_undo_change(struct satellites *s, const struct change_add *add)
+{
+    struct slots *t = xzalloc(sizeof(*t));
+    struct err err = {0};
+
+    if (satellites_agree(s, false, t, &err) == 0)
+        add_undo(s, add, t);
+    else
+        log_warn(s->o.log, "archive.satellite_left", log_s("satellite", add->wanted[0].name),
+                 log_z("error", err.text));
+    free(t);
+}
+
+static int add_change(struct satellites *s, struct change_add *add, const struct slots *now,
+                      struct err *err)
+{
+    struct str names[SATELLITES_MAX];
+    int code = 0;
+
+    for (size_t i = 0; i < add->count; i++)
+        names[i] = add->wanted[i].name;
+    if (now->epoch == 0)
+        code = begin_with(s, names, add->count, err);
+    return code < 0 && code != ERR_CONFLICT ? code : table_change(s, add_table, add, err);
+}
+
+/* Adds the satellites to the table `now`, or to the one that has followed it meanwhile. */
+static int add_run(struct satellites *s, struct arena *a, struct change_add *add, struct slots *now,
+                   struct err *err)
+{
+    int code = add_check(s, add, now, err);
 
     if (code < 0)
         return code;
-    code = newcomer_check(s, w->name, err);
-    if (code == ERR_CONFLICT &&
-        route_set(s->o.env.routes, made->user, STR_EMPTY, STR_EMPTY, &ignored) < 0)
-        log_warn(s->o.log, "archive.policy_left", log_s("user", w->name),
-                 log_z("error", ignored.text));
+    code = add_prepare(s, a, add, err);
+    if (code == 0)
+        code = satellites_agree(s, false, now, err);
+    if (code < 0) {
+        satellites_table(s, now);
+        add_undo(s, add, now);
+        return code;
+    }
+    code = add_change(s, add, now, err);
+    if (code < 0)
+        add_undo_change(s, add);
     return code;
 }
 
 int satellites_add(struct satellites *s, struct arena *a, const struct satellite_wanted *wanted,
                    size_t count, struct satellite_made *made, struct err *err)
 {
-    struct change_add add = {wanted, count};
-    struct str names[SATELLITES_MAX];
+    struct satellite_prepared prepared[SATELLITES_MAX] = {0};
+    struct change_add add = {wanted, count, prepared};
     struct slots now;
 
     if (count == 0 || count > SATELLITES_MAX)
         return err_set(err, ERR_INVALID, "give the names of 1 to %d satellites", SATELLITES_MAX);
-    int code = satellites_current(s, &now, false, err);
-    for (size_t i = 0; i < count && code == 0; i++) {
-        names[i] = wanted[i].name;
-        code = add_prepare(s, a, &wanted[i], &made[i], err);
-    }
+    int code = satellites_check(s, a, wanted, count, err);
     if (code == 0)
-        code = satellites_agree(s, false, &now, err);
-    if (code < 0)
-        return code;
-    if (now.epoch == 0)
-        code = begin_with(s, names, count, err);
-    return code < 0 && code != ERR_CONFLICT ? code : table_change(s, add_table, &add, err);
+        code = add_read_table(s, a, &add, &now, err);
+    if (code == 0)
+        code = add_run(s, a, &add, &now, err);
+    for (size_t i = 0; i < count; i++)
+        made[i] = prepared[i].made;
+    return code;
 }
 
 /* --- draining and arriving --- */
@@ -351,17 +344,18 @@ static int arrive_table(struct satellites *s, struct slots *next, const struct s
     return slots_arrive(next, now, ctx) ? 0 : ERR_NOT_MODIFIED;
 }
 
-/* Removes from the table the first satellite that has no slots; *ctx is set when there was one. */
+/* Removes from the table the first satellite that has no slots. `ctx` gets its name; empty: every
+ * satellite has slots. */
 static int drop_table(struct satellites *s, struct slots *next, const struct slots *now, void *ctx,
                       struct err *err)
 {
-    bool *dropped = ctx;
+    char *dropped = ctx;
 
-    *dropped = false;
+    *dropped = '\0';
     for (size_t i = 0; i < now->count && now->count > 1 && !slots_moving(now); i++)
         if (slots_held(now, i) == 0) {
-            *dropped = true;
-            return slots_drop(next, now, str_z(now->names[i]), err);
+            snprintf(dropped, SATELLITE_NAME_MAX + 1, "%s", now->names[i]);
+            return slots_drop(next, now, str_z(dropped), err);
         }
     return ERR_NOT_MODIFIED;
 }
@@ -369,13 +363,18 @@ static int drop_table(struct satellites *s, struct slots *next, const struct slo
 /* Removes from the table all satellites that have no slots, unless a slot is moving. */
 static int satellites_settle(struct satellites *s, struct err *err)
 {
+    char dropped[SATELLITE_NAME_MAX + 1] = "";
     struct slots now;
     int code = 0;
 
     satellites_table(s, &now);
-    bool dropped = slots_moving(&now) == 0;
-    while (dropped && code == 0)
-        code = table_change(s, drop_table, &dropped, err);
+    bool more = slots_moving(&now) == 0;
+    while (more && code == 0) {
+        code = table_change(s, drop_table, dropped, err);
+        more = code == 0 && *dropped;
+        if (more)
+            satellite_leave(s, str_z(dropped));
+    }
     return code;
 }
 
@@ -386,6 +385,11 @@ int satellites_drain(struct satellites *s, struct str name, struct err *err)
 
     if (code == 0)
         code = table_change(s, drain_table, &name, err);
+    /* weir may have been killed after it removed the satellite from the table. */
+    if (code == ERR_NOT_FOUND && satellite_has_left(s, name)) {
+        satellite_leave(s, name);
+        return 0;
+    }
     return code < 0 ? code : satellites_settle(s, err);
 }
 

@@ -36,8 +36,8 @@ struct satellites {
 struct satellite_site {
     struct str name, user, bucket;
 };
-/* Finds the site of a host on a satellite. The bucket need not exist. ERR_NOT_FOUND: the satellite
- * has no user. */
+/* Finds the site of a host on a satellite. The bucket need not exist. ERR_UNAVAILABLE: the
+ * satellite has no user, and counts as down now. */
 int satellite_site_find(struct satellite_site *out, struct satellites *s, struct arena *a,
                         struct str name, struct str bucket, struct err *err) MUST_CHECK;
 /* Opens the place of a key in the site's bucket, like object_place_open(). ERR_NO_BUCKET: the
@@ -77,12 +77,45 @@ int satellites_decide(struct satellites *s, const struct slots *next, const stru
 /* Begins to use a table: writes its epoch to the store, and then uses it in this process. */
 int satellites_adopt(struct satellites *s, const struct slots *t, struct err *err) MUST_CHECK;
 
-/* Finds or makes the user of a satellite, and ensures that the user's policy leads to the
+/* --- users, policies and buckets of satellites (satellites_prepare.c) --- */
+
+/* Checks that the storages can become satellites, and makes nothing. The errors are those of
+ * satellites_add(). */
+int satellites_check(struct satellites *s, struct arena *a, const struct satellite_wanted *w,
+                     size_t count, struct err *err) MUST_CHECK;
+/* What a satellite has, and which parts of it satellites_prepare() has made. */
+struct satellite_prepared {
+    struct satellite_made made;
+    struct {
+        bool user, credential, policy, bucket;
+    } has_made;
+};
+/* Finds or makes users, their keys and policies, and the buckets for the tables. After an error
+ * out[] says what was made. A satellite that is prepared again keeps what an earlier call noted, so
+ * out[] is {0} before the first call. */
+int satellites_prepare(struct satellites *s, struct arena *a, const struct satellite_wanted *w,
+                       size_t count, struct satellite_prepared *out, struct err *err) MUST_CHECK;
+/* Removes what satellites_prepare() has made, except objects that are not tables of slots. A
+ * failure is logged. */
+void satellite_undo(struct satellites *s, const struct satellite_prepared *p);
+/* Removes the policy of a satellite that has left the table. If weir has made its user, two things
+ * more are removed: on a storage in a folder, the archive's buckets that have neither objects nor
+ * settings; and the user, if it owns no bucket. A failure is logged; then the rest stays. */
+void satellite_leave(struct satellites *s, struct str name);
+/* Whether weir has made a user of this name whose policy leads to the storage. If the table does
+ * not have the storage, the policy is left of a satellite. */
+bool satellite_has_left(struct satellites *s, struct str name);
+/* Whether the satellite's user is missing and the policy of that user still leads to the
  * storage. */
-int satellite_prepare(struct satellites *s, struct arena *a, const struct satellite_wanted *w,
-                      struct satellite_made *out, struct err *err) MUST_CHECK;
+bool satellite_lost_user(struct satellites *s, struct arena *a, struct str name);
+
+/* --- changes (satellites_change.c) --- */
+
 /* Makes the first table, with the configured satellites or the main storage. */
 int satellites_begin(struct satellites *s, struct err *err) MUST_CHECK;
+/* Lists the hosts of all forges with their buckets. */
+int satellites_forge_hosts(struct satellites *s, struct arena *a, struct satellite_host **out,
+                           size_t *count, struct err *err) MUST_CHECK;
 /* Notes from the code of a call whether a satellite is up. */
 void satellites_note(struct satellites *s, struct str name, int code);
 

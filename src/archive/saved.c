@@ -11,13 +11,39 @@ enum { AUDIT_GIT_TIMEOUT_MS = 6 * MS_PER_HOUR };
 
 /* --- names --- */
 
+#define SAVED_GISTS  STR("@gists/")
+#define SAVED_SUFFIX STR(".bundle")
+
 bool saved_name_ok(struct str name)
 {
-    struct str repo, extra;
+    struct str part, rest = str_starts(name, SAVED_GISTS) ? str_skip(name, SAVED_GISTS.len) : name;
+    bool more = true;
 
-    if (!str_cut(name, '@', &repo, &extra))
-        return archive_repo_ok(name);
-    return archive_repo_ok(repo) && archive_repo_ok(extra);
+    while (more) {
+        more = str_cut(rest, '@', &part, &rest);
+        if (!archive_repo_ok(part))
+            return false;
+    }
+    return true;
+}
+
+bool saved_is_copy(struct str name)
+{
+    struct str mark, rest;
+
+    str_cut(name, '@', &mark, &rest);
+    while (str_cut(rest, '@', &mark, &rest))
+        continue;
+    return str_starts(mark, STR("damaged-")) || str_starts(mark, STR("moved-"));
+}
+
+bool saved_is_repo(struct str name)
+{
+    struct str repo, mark, rest;
+
+    str_cut(name, '@', &repo, &rest);
+    str_cut(rest, '@', &mark, &rest);
+    return repo.len && !str_eq(mark, STR("wiki"));
 }
 
 struct str saved_key(const struct archive_account *c, struct arena *a, struct str name)
@@ -34,14 +60,26 @@ struct str saved_verdict_key(const struct archive_account *c, struct arena *a, s
     return archive_key(c, a, ARCHIVE_EXTRA, arena_fmt(a, STR_FMT "%s", STR_ARG(name), mark));
 }
 
-/* A release may have a file of this name too, but such a file is in a folder behind the '@'. */
+/* The part of a key of an extra behind the folder of the account: `Hello-World@wiki.bundle`. */
+static struct str saved_tail(struct str key, const struct archive_object *o)
+{
+    return str_skip(key, key.len - o->repo.len - 1 - o->extra.len);
+}
+
+/* A release may have a file of this name too, but no name of a bundle leads to its key. */
 bool saved_is_verdict(struct str key)
 {
+    static const struct str of_repo = {"@audit.json", 11}, of_extra = {".audit.json", 11};
     struct archive_object o;
 
-    return archive_key_read(&o, key) == 0 && o.kind == ARCHIVE_EXTRA && o.repo.len &&
-           str_chr(o.extra, '/') < 0 &&
-           (str_eq(o.extra, STR("audit.json")) || str_ends(o.extra, STR(".audit.json")));
+    if (archive_key_read(&o, key) < 0 || o.kind != ARCHIVE_EXTRA)
+        return false;
+    struct str tail = saved_tail(key, &o);
+    bool is_of_repo = str_ends(tail, of_repo);
+    if (!is_of_repo && !str_ends(tail, of_extra))
+        return false;
+    struct str name = str_head(tail, tail.len - of_repo.len);
+    return saved_name_ok(name) && is_of_repo == (str_chr(name, '@') < 0);
 }
 
 struct str saved_name(struct str key)
@@ -52,9 +90,11 @@ struct str saved_name(struct str key)
         return STR_EMPTY;
     if (o.kind == ARCHIVE_BUNDLE)
         return o.repo;
-    if (o.kind == ARCHIVE_EXTRA && o.repo.len && str_eq(o.extra, STR("wiki.bundle")))
-        return str_n(o.repo.p, o.repo.len + STR("@wiki").len);
-    return STR_EMPTY;
+    if (o.kind != ARCHIVE_EXTRA || !str_ends(o.extra, SAVED_SUFFIX))
+        return STR_EMPTY;
+    struct str name = saved_tail(key, &o);
+    name.len -= SAVED_SUFFIX.len;
+    return saved_name_ok(name) ? name : STR_EMPTY;
 }
 
 /* --- opening --- */
@@ -90,6 +130,30 @@ void saved_close(struct saved *s)
 
 /* --- tasks --- */
 
+static const char *saved_task_type(enum audit_due what)
+{
+    return what == AUDIT_TIDY ? TIDY_TASK_TYPE : AUDIT_TASK_TYPE;
+}
+
+static struct str saved_task_id(struct arena *a, const struct archive_account *c, struct str name,
+                                enum audit_due what)
+{
+    return arena_fmt(a, "%s:" STR_FMT "/" STR_FMT, saved_task_type(what),
+                     STR_ARG(archive_account_member(c, a)), STR_ARG(name));
+}
+
+int saved_task(struct archive *x, struct arena *a, const struct archive_account *c, struct str name,
+               enum audit_due what, struct task_info *out, struct err *err)
+{
+    struct str id = saved_task_id(a, c, name, what);
+    int code = arena_error(a) < 0 ? err_code(err, ERR_NO_MEMORY)
+                                  : queue_task(x->queue, a, STR(ARCHIVE_QUEUE), id, out, err);
+
+    if (code == ERR_NOT_FOUND)
+        *out = (struct task_info){.state = TASK_STATES};
+    return code == ERR_NOT_FOUND ? 0 : code;
+}
+
 int saved_queue(struct archive *x, const struct archive_account *c, struct str name,
                 enum audit_due what, struct err *err)
 {
@@ -97,19 +161,17 @@ int saved_queue(struct archive *x, const struct archive_account *c, struct str n
     struct buf payload = {0};
     struct json_out w;
     struct str member = archive_account_member(c, &a);
-    const char *type = what == AUDIT_TIDY ? TIDY_TASK_TYPE : AUDIT_TASK_TYPE;
 
     json_out_init(&w, &payload);
     json_out_open(&w, '{');
     json_out_member_str(&w, "account", member);
     json_out_member_str(&w, "name", name);
     json_out_close(&w, '}');
-    struct task t = {
-        .type = str_z(type),
-        .payload = buf_str(&payload),
-        .queue = STR(ARCHIVE_QUEUE),
-        .id = arena_fmt(&a, "%s:" STR_FMT "/" STR_FMT, type, STR_ARG(member), STR_ARG(name)),
-        .retry_max = 5};
+    struct task t = {.type = str_z(saved_task_type(what)),
+                     .payload = buf_str(&payload),
+                     .queue = STR(ARCHIVE_QUEUE),
+                     .id = saved_task_id(&a, c, name, what),
+                     .retry_max = 5};
     int code = arena_error(&a) < 0 ? err_code(err, ERR_NO_MEMORY) : 0;
     if (code == 0)
         code = queue_add(x->queue, &t, 0, err);

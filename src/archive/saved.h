@@ -1,6 +1,16 @@
 /* A saved repository: finds the bundle of an account by its name, for restores, clones and audits.
  *
- * A *name* is that of a repository, or that of an extra bundle, such as `Hello-World@wiki`. */
+ * A *name* is the key of a bundle without the folder of its account and without `.bundle`:
+ *
+ *     Hello-World                        a repository
+ *     Hello-World@wiki                   its wiki
+ *     Hello-World@1296269                a repository that had the name before
+ *     Hello-World@20260131T030000Z       a bundle of the repository that was kept aside
+ *     Hello-World@damaged-…, @moved-…    a *copy*: a damaged bundle, or the one of two different
+ *                                        bundles that the satellites had
+ *     @gists/abc123                      a gist of the account
+ *
+ * Bundles of wikis and gists are kept aside in the same way: `Hello-World@wiki@…`. */
 #ifndef ARCHIVE_SAVED_H
 #define ARCHIVE_SAVED_H
 
@@ -14,11 +24,15 @@ bool saved_name_ok(struct str name);
 /* The keys of a bundle and of the verdict about it. */
 struct str saved_key(const struct archive_account *c, struct arena *a, struct str name);
 struct str saved_verdict_key(const struct archive_account *c, struct arena *a, struct str name);
-/* The name of the bundle that has this key. Empty: the key is not that of the bundle of a
- * repository or a wiki. */
+/* The name of the bundle that has this key, borrowed from the key. Empty: the key is not that of a
+ * bundle. */
 struct str saved_name(struct str key);
 /* Whether the key is that of a verdict. */
 bool saved_is_verdict(struct str key);
+/* Whether a name is that of a copy. Lists leave copies out unless they are asked for. */
+bool saved_is_copy(struct str name);
+/* Whether a name is that of a repository, and not that of a wiki or a gist. */
+bool saved_is_repo(struct str name);
 
 struct saved {
     struct shelf shelf;
@@ -41,6 +55,10 @@ void saved_close(struct saved *s); /* {0} is fine */
  * adds nothing and returns 0. */
 int saved_queue(struct archive *x, const struct archive_account *c, struct str name,
                 enum audit_due what, struct err *err) MUST_CHECK;
+/* Looks for such a task. out->state is TASK_STATES if there is none, because it has ended or was
+ * never queued. */
+int saved_task(struct archive *x, struct arena *a, const struct archive_account *c, struct str name,
+               enum audit_due what, struct task_info *out, struct err *err) MUST_CHECK;
 /* Handlers of these tasks (coord/worker.h); their ctx is the struct archive. */
 int audit_handle(struct task_run *run, struct err *err);
 int tidy_handle(struct task_run *run, struct err *err);

@@ -138,6 +138,24 @@ static int shelf_prove(void *ctx, struct object_meta *meta, struct err *err)
     return code < 0 ? code : shelf_may(p->shelf, p->place, err);
 }
 
+/* Checks that an object has followed its account. It has not if the satellite from which it moves
+ * was drained and left the table meanwhile, because nothing leads there any more. */
+static int shelf_followed(struct shelf *s, const struct satellite_site *from, struct str key,
+                          struct err *err)
+{
+    struct arena a = ARENA_INIT(64 * KIB);
+    struct object_info info;
+    int code = shelf_side_head(s, &a, SHELF_TO, key, &info, err);
+
+    arena_release(&a);
+    return code == ERR_NOT_FOUND
+               ? err_set(err, ERR_BUSY,
+                         "the satellite " STR_FMT " was drained while the object " STR_FMT
+                         " was written; try again",
+                         STR_ARG(from->name), STR_ARG(str_head(key, 255)))
+               : code;
+}
+
 /* Called after an object was put on the site `on`. If the caller has no lock, the slot may have
  * moved away from there between the look at the table and the put, and the move may have ended
  * before the object was visible. Then the object follows the others of its account. */
@@ -152,7 +170,8 @@ static int shelf_follow(struct shelf *s, const struct satellite_site *on, struct
     moving.leaves = on->name;
     moving.leaves_user = on->user;
     moving.claimed = true; /* so that the sides stay the same */
-    return shelf_move_object(&moving, key, err);
+    code = shelf_move_object(&moving, key, err);
+    return code < 0 ? code : shelf_followed(s, on, key, err);
 }
 
 int shelf_put(struct shelf *s, struct arena *a, struct str key, struct reader *body, uint64_t size,
@@ -323,7 +342,7 @@ int shelf_upload_begin(struct shelf *s, struct arena *a, struct str key,
     if (code == 0)
         code = upload_open(&p, s, a, key, err);
     if (code == ERR_NO_BUCKET) {
-        code = satellites_make_bucket(s->satellites, s->satellite, s->bucket, err);
+        code = satellites_make_bucket(s->satellites, s->satellite, s->bucket, NULL, err);
         if (code == 0)
             code = upload_open(&p, s, a, key, err);
     }

@@ -6,7 +6,10 @@
 static const struct flag bucket_route_flags[] = {
     {"user", FLAG_TEXT, "NAME", NULL,
      "The user whose bucket it is; default: the owner of the bucket of that name."},
-    {"remove", FLAG_SWITCH, NULL, NULL, "Remove the policy; STORAGE is left out then."},
+    {"remove", FLAG_SWITCH, NULL, NULL,
+     "Remove the policy; STORAGE is left out then. Without a BUCKET, remove the policy of --user "
+     "for "
+     "all buckets."},
     {"block", FLAG_SWITCH, NULL, NULL, "Refuse the bucket on STORAGE, whoever asks."},
     {"unblock", FLAG_SWITCH, NULL, NULL, "No longer refuse the bucket on STORAGE."},
     CLIENT_FLAGS,
@@ -111,10 +114,20 @@ static int bucket_list_policies(struct api_client *r, const struct invocation *i
                                             MANAGE_COLUMNS(policy_columns), .rows = "policies",
                                             .pages = true};
 
-    if (invocation_flag(inv, "user") || invocation_flag(inv, "remove") ||
-        invocation_flag(inv, "block") || invocation_flag(inv, "unblock"))
+    if (invocation_flag(inv, "user") || invocation_flag(inv, "block") ||
+        invocation_flag(inv, "unblock"))
         return err_set(err, ERR_INVALID, "name a bucket");
     return manage_ask(r, inv, &call, table, err);
+}
+
+static int bucket_fill_unroute(struct json_out *w, const struct invocation *inv, struct err *err)
+{
+    if (invocation_flag(inv, "block") || invocation_flag(inv, "unblock"))
+        return err_set(err, ERR_INVALID, "give only one of --remove, --block and --unblock");
+    if (!invocation_flag(inv, "user"))
+        return err_set(err, ERR_INVALID, "name a bucket, or a user with --user");
+    json_out_member_str(w, "storage", STR_EMPTY);
+    return 0;
 }
 
 static const struct manage_call list = {MANAGE_COLUMNS(columns), .run = bucket_list_run};
@@ -125,9 +138,14 @@ static const struct manage_call policies = {MANAGE_COLUMNS(policy_columns),
 static const struct manage_call route = {"POST", "/api/v1/buckets/{0}/route",
                                          .fill = bucket_fill_route};
 
+static const struct manage_call unroute = {"POST", "/api/v1/users/{user}/route",
+                                           .fill = bucket_fill_unroute};
+
 static int command_bucket_route(struct invocation *inv)
 {
-    return manage(inv, inv->args.len == 0 ? &policies : &route);
+    if (inv->args.len)
+        return manage(inv, &route);
+    return manage(inv, invocation_flag(inv, "remove") ? &unroute : &policies);
 }
 
 const struct command bucket_commands[] = {
@@ -161,9 +179,11 @@ const struct command bucket_commands[] = {
          "Sets the routing policy of a user's bucket. Set it before the bucket is made: a policy "
          "moves no objects. --block makes weir refuse the bucket on a storage.\n\n"
          "Without a BUCKET the command lists the policies: those of users (no bucket), those of "
-         "buckets, and the blocks (no user).",
+         "buckets, and the blocks (no user). With --user and --remove it removes the user's policy "
+         "for all buckets.",
      .examples = "weir bucket route photos disk2 --user alice\n"
                  "weir bucket route photos --remove\n"
+                 "weir bucket route --user alice --remove\n"
                  "weir bucket route --json",
      .run = command_bucket_route},
     {0},

@@ -121,25 +121,25 @@ static int api_client_gather(struct api_client *r, struct client_stream *s,
     return code;
 }
 
-int api_client_open(struct api_client *r, const char *path, struct client_stream **out,
-                    struct err *err)
+int api_client_open(struct api_client *r, const char *path, struct client_response *head,
+                    struct client_stream **out, struct err *err)
 {
     struct http_header *header = arena_new(&r->arena, struct http_header);
     struct client_request request = {.method = "GET", .no_retry = true, .headers = header};
-    struct client_response head;
 
+    *head = (struct client_response){0};
     if (!header)
         return err_code(err, ERR_NO_MEMORY);
     r->called = true;
     request.url = arena_fmt(&r->arena, "%s%s", r->url, path).p;
     *header = (struct http_header){STR("Authorization"), buf_str(&r->authorization)};
     request.header_count = r->authorization.len > 0;
-    int code = client_open(out, r->client, &r->arena, &head, &request, NULL, err);
+    int code = client_open(out, r->client, &r->arena, head, &request, NULL, err);
     if (code < 0)
         return err_wrap(err, code, "no answer from the API at %s", r->url);
-    if (head.status / 100 == 2)
+    if (head->status / 100 == 2)
         return 0;
-    code = api_client_gather(r, *out, &head, err);
+    code = api_client_gather(r, *out, head, err);
     client_stream_close(*out);
     *out = NULL;
     return code;

@@ -52,9 +52,10 @@ int api_client_exchange(struct api_client *r, const char *path, struct client_re
 
 /* Sends a GET whose answer is large. The caller reads the body with client_stream_reader(). The
  * body may be slow, but must not stop. The caller closes *out. If the answer's status is not 2xx,
- * the call fails with the error of api_client_error(). */
-int api_client_open(struct api_client *r, const char *path, struct client_stream **out,
-                    struct err *err) MUST_CHECK;
+ * the call fails with the error of api_client_error(). *head is set to the head of the answer; its
+ * status is 0 if there was no answer. */
+int api_client_open(struct api_client *r, const char *path, struct client_response *head,
+                    struct client_stream **out, struct err *err) MUST_CHECK;
 
 /* Sets the error for an answer whose status is not 2xx. The text is the message in the answer's
  * JSON. Otherwise it says that the answer is not from the API, or that keys are needed and where

@@ -22,7 +22,7 @@ static int manage_complain(const struct invocation *inv, const struct manage_cal
 int manage(struct invocation *inv, const struct manage_call *call)
 {
     static const struct output_column none[] = {{""}};
-    bool shows = call->column_count > 0 && !invocation_flag(inv, "watch");
+    bool shows = call->column_count > 0 && (call->shows_end || !invocation_flag(inv, "watch"));
     struct conf *conf = NULL;
     struct api_client remote;
     struct output table;
@@ -166,6 +166,14 @@ void manage_poll_wait(void)
     nanosleep(&pause, NULL);
 }
 
+static void add_row(struct output *table, const struct invocation *inv,
+                    const struct manage_call *call, json_t *row)
+{
+    if (call->tell && !invocation_flag(inv, "json"))
+        call->tell(row);
+    manage_row(table, row);
+}
+
 /* Makes the call and adds the rows of its answer to the table. For a list of the API, these are the
  * items of all pages. */
 static int ask_rows(struct api_client *r, const struct invocation *inv,
@@ -176,20 +184,22 @@ static int ask_rows(struct api_client *r, const struct invocation *inv,
     size_t i;
     int code = manage_pages(r, &list, &all, err);
 
-    json_array_foreach(all, i, row) manage_row(table, row);
+    json_array_foreach(all, i, row) add_row(table, inv, call, row);
     json_decref(all);
     return code;
 }
 
-static void add_rows(struct output *table, const struct manage_call *call, const json_t *answer)
+static void add_rows(struct output *table, const struct invocation *inv,
+                     const struct manage_call *call, json_t *answer)
 {
-    const json_t *row;
+    json_t *row;
     size_t i;
 
     if (!call->rows)
-        manage_row(table, answer);
+        add_row(table, inv, call, answer);
     else
-        json_array_foreach(json_object_get(answer, call->rows), i, row) manage_row(table, row);
+        json_array_foreach(json_object_get(answer, call->rows), i, row)
+            add_row(table, inv, call, row);
 }
 
 int manage_ask(struct api_client *r, const struct invocation *inv, const struct manage_call *call,
@@ -202,7 +212,7 @@ int manage_ask(struct api_client *r, const struct invocation *inv, const struct 
         return ask_rows(r, inv, call, table, err);
     int code = manage_send(r, inv, call, shows ? &answer : NULL, err);
     if (code == 0 && shows)
-        add_rows(table, call, answer);
+        add_rows(table, inv, call, answer);
     if (code == 0 && call->judge)
         code = call->judge(answer, err);
     json_decref(answer);

@@ -22,7 +22,11 @@ struct manage_call {
     size_t column_count; /* 0: nothing is shown */
     /* The member of the answer that is an array of rows; NULL: the answer itself is the row. */
     const char *rows;
-    bool pages; /* the rows are a list of the API: all of its pages are shown */
+    bool pages;     /* the rows are a list of the API: all of its pages are shown */
+    bool shows_end; /* the table is shown with --watch too, because it has the result */
+    /* Rewrites a row for people: members that are objects become texts. It is not called with
+     * --json. The function pointer may be NULL. */
+    void (*tell)(json_t *row);
     /* Writes the members of the body's JSON object. When it returns an error, the call is not made.
      * The function pointer may be NULL. */
     int (*fill)(struct json_out *w, const struct invocation *inv, struct err *err);
@@ -30,7 +34,7 @@ struct manage_call {
      * function pointer may be NULL. */
     int (*judge)(const json_t *answer, struct err *err);
     /* The function of a command that makes several calls. Of the other members, only the columns
-     * are used then. */
+     * and shows_end are used then. */
     int (*run)(struct api_client *r, const struct invocation *inv, struct output *table,
                struct err *err);
     /* The array ends with an empty hint. The first hint that fits is shown. */
@@ -42,7 +46,8 @@ struct manage_call {
 
 /* Runs a command: loads the configuration, makes the call, and prints the answer as a table, or as
  * JSON with --json. Returns the exit status, which is EXIT_USAGE for ERR_INVALID before the first
- * request. With --watch no table is printed, because the progress was shown already. */
+ * request. With --watch no table is printed, because the progress was shown already, unless the
+ * call has shows_end. */
 int manage(struct invocation *inv, const struct manage_call *call);
 
 /* Makes one of the several calls of a command, and adds the rows of the answer to the table. */

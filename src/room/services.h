@@ -30,6 +30,7 @@ struct remote_entry;
 struct remotes;
 struct replications;
 struct routes;
+struct user;
 struct users;
 
 /* The databases of the coordination store, as indexes of services.stores. When services.joined is
@@ -43,8 +44,8 @@ enum service_database {
     SWARM_DB = JOINED_DATABASES
 };
 
-/* Interfaces that rooms provide for the gateway. A part sets a member at ROOM_STORAGES or
- * ROOM_WORK, because the gateway reads them when it starts. NULL: no room provides this
+/* Interfaces that rooms provide for the gateway and the API. A part sets a member at ROOM_STORAGES
+ * or ROOM_WORK, because the gateway reads them when it starts. NULL: no room provides this
  * interface. */
 struct room_hooks {
     const struct change_capture *capture; /* captures changes of objects: s3/gateway/capture.h */
@@ -59,6 +60,10 @@ struct room_hooks {
      * first, and then finds moves() false, knows that no key moves until rests() is false. */
     bool (*moves)(void *ctx, const struct storage *storage, struct str bucket);
     void *moves_ctx;
+    /* Asked before a user is removed. An error says that a room needs the user, or cannot tell
+     * whether it does; then the user is not removed. */
+    int (*user_needed)(void *ctx, const struct user *user, struct err *err);
+    void *user_needed_ctx;
 };
 
 /* An HTTP server of this process, for its metrics. */

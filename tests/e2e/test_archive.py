@@ -728,3 +728,33 @@ def test_seed_satellites(lab, serve, tmp_path, kind):
         path.write_bytes(data)
         git("clone", "-q", "--mirror", path, tmp_path / "clone")
         assert git("rev-parse", "refs/heads/main", cwd=tmp_path / "clone") == repo.git("rev-parse", "refs/heads/main")
+
+
+# --- what commands print ---
+
+def test_a_watched_sync_shows_the_account_at_its_end(octocat):
+    a = octocat
+    (row,) = a.run("sync", a.member("octocat"), "--watch", "--json")
+    now = a.account("octocat")
+    assert row == {"account": a.member("octocat"), "last_sync": now["last_sync"],
+                   "repositories": now["repositories"], "error": ""}
+    a.forge.answer(r"/users/octocat/repos", 500, {"message": "Oops"})
+    done = a.command("archive", "sync", a.member("octocat"), "--watch", "--json", "--data", a.server.data, "--url",
+                     a.server.url)
+    (row,) = json.loads(done.stdout)
+    assert done.returncode == 1 and row["error"]["code"] == "http-5xx" and row["last_sync"] == now["last_sync"]
+    assert "http-5xx: " in a.sync("octocat", status=1)
+
+
+def test_tables_have_words_in_the_place_of_json(octocat):
+    a = octocat
+    a.forge.answer(r"/users/octocat/repos", 500, {"message": "Oops"})
+    a.sync("octocat", status=1)
+    shown = a.run("show", a.member("octocat"))
+    assert "http-5xx: " in shown and "{" not in shown
+    assert a.run("show", a.member("octocat"), "--json")[0]["error"]["code"] == "http-5xx"
+    status = a.run("status")
+    assert "local: up, 256 slots" in status and f"{a.host}: 1 tokens, " in status and "{" not in status
+    assert {r["name"]: r["value"] for r in a.run("status", "--json")}["satellites"][0]["name"] == "local"
+    forges = a.run("forge", "list")
+    assert "requests left" in forges and "{" not in forges

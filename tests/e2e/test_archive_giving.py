@@ -143,6 +143,93 @@ def test_restore_at_each_of_the_past_syncs(octocat, tmp_path):
     assert len(lines) == 8 and any(f"{main} refs/weir/" in line for line in lines)
 
 
+def test_a_time_before_the_first_sync_is_refused(octocat, tmp_path):
+    """Neither an append, tidying nor a rename moves the first sync, and each tells the same times as before."""
+    a = octocat
+    repo = a.repos["octocat", "Hello-World"]
+    first = int(a.head("octocat", "/Hello-World.bundle")["Metadata"]["first"])
+    was = repo.refs()
+    count = iter(range(100))
+
+    def at(name, second, status=0):
+        to = tmp_path / f"at{next(count)}.git"
+        said = a.run("restore", f"{a.member('octocat')}/{name}", str(to), "--at", str(second), status=status)
+        assert to.exists() == (status == 0)
+        return said if status else refs_of(to)
+
+    def check(name):
+        assert at(name, first) == was
+        said = at(name, first - 1, status=1)
+        assert "first sync" in said and "no bundle of before is kept" in said
+    check("Hello-World")
+    append(a)
+    check("Hello-World")
+    a.run("tidy", a.member("octocat") + "/Hello-World", "--wait")
+    check("Hello-World")
+    shutil.move(repo.path, a.git.root / "octocat/Hello.git")
+    repo.path = a.git.root / "octocat/Hello.git"
+    a.forge.rename_repo("octocat", "Hello-World", "Hello")
+    a.repos["octocat", "Hello"] = repo
+    append(a, "Hello")
+    check("Hello")
+    assert at("Hello", int(time.time())) == repo.refs()
+    # Of a whole account, the repositories that were there at that time are restored, and the others are told.
+    a.add_repo("octocat", "later")
+    next_second()
+    a.sync("octocat")
+    said = a.run("restore", a.member("octocat"), str(tmp_path / "all"), "--at", str(first + 1), status=1)
+    assert "later: the first sync" in said and "1 of 4 repositories" in said
+    assert refs_of(tmp_path / "all" / "Hello.git") == was
+
+
+def test_a_time_before_a_bundle_was_kept_aside_is_in_the_kept_one(octocat, tmp_path):
+    a = octocat
+    old = a.repos["octocat", "Hello-World"]
+    was, then = old.refs(), int(time.time())
+    shutil.rmtree(old.path)
+    new = a.git.repo("octocat/Hello-World", commits=3, format="sha256")  # another kind of ids cannot be appended
+    a.push("octocat", "Hello-World")
+    next_second()
+    a.sync("octocat")
+    name = "Hello-World"
+    (kept,) = [n for n in a.repositories("octocat") if n.startswith(name + "@")]
+    said = a.run("restore", f"{a.member('octocat')}/{name}", str(tmp_path / "no.git"), "--at", str(then), status=1)
+    assert "first sync" in said and kept in said and not (tmp_path / "no.git").exists()
+    a.run("restore", f"{a.member('octocat')}/{kept}", str(tmp_path / "then.git"), "--at", str(then))
+    assert refs_of(tmp_path / "then.git") == was
+    a.run("restore", f"{a.member('octocat')}/{name}", str(tmp_path / "now.git"), "--at", str(int(time.time())))
+    assert refs_of(tmp_path / "now.git") == new.refs()
+
+
+def test_a_bundle_that_does_not_say_its_first_sync_is_restored_with_a_warning(octocat, tmp_path):
+    a = octocat
+    repo, then = a.repos["octocat", "Hello-World"], int(time.time())
+    s3, key = a.server.s3(), a.key("octocat", "/Hello-World.bundle")
+    meta = a.head("octocat", "/Hello-World.bundle")["Metadata"]
+    del meta["first"]
+    s3.put_object(Bucket=a.bucket, Key=key, Body=a.get("octocat", "/Hello-World.bundle"), Metadata=meta)
+    was = repo.refs()
+    said = a.run("restore", a.member("octocat") + "/Hello-World", str(tmp_path / "a.git"), "--at", str(then - 100))
+    assert "does not say when its first sync was" in said and refs_of(tmp_path / "a.git") == was
+    append(a, change=lambda r: r.commit(1, ref="refs/heads/topic"))
+    assert "first" not in a.head("octocat", "/Hello-World.bundle")["Metadata"]
+    said = a.run("restore", a.member("octocat") + "/Hello-World", str(tmp_path / "b.git"), "--at",
+                 str(int(time.time())))
+    assert "does not say" not in said and refs_of(tmp_path / "b.git") == repo.refs()  # a line of history is older
+
+
+def test_a_group_of_gitlab_is_restored_whole(lab, tmp_path):
+    """Its name has parts as that of a repository has."""
+    a = lab(kind="gitlab")
+    a.forge.add_account("acme/tools", type="Group")
+    repo = a.add_repo("acme/tools", "hammer")
+    a.add("acme/tools")
+    a.synced("acme/tools")
+    rows = a.run("restore", a.member("acme/tools"), str(tmp_path / "all"), "--json")
+    assert [r["name"] for r in rows] == ["hammer"]
+    same(tmp_path / "all" / "hammer.git", repo)
+
+
 def test_a_damaged_bundle_is_not_restored(octocat, tmp_path):
     a = octocat
     flip(a, "Hello-World", -100)
@@ -152,6 +239,66 @@ def test_a_damaged_bundle_is_not_restored(octocat, tmp_path):
     said = a.run("restore", a.member("octocat") + "/Nothing", str(tmp_path / "n.git"), status=1)
     assert "no such bundle" in said or "cannot be" in said or "no bundle" in said
     assert "Traceback" not in said and not (tmp_path / "n.git").exists()
+
+
+def test_a_former_repository_is_given_back_like_any_other(octocat, tmp_path):
+    """Another repository has taken the name. The kept bundle is the only copy of the old one."""
+    a = octocat
+    former, id = a.repos["octocat", "Hello-World"], a.forge.find_repo("octocat", "Hello-World")["id"]
+    a.forge.remove_repo("octocat", "Hello-World")
+    shutil.move(former.path, tmp_path / "former.git")
+    former.path = tmp_path / "former.git"
+    a.add_repo("octocat", "Hello-World", commits=4)
+    a.sync("octocat")
+    name, names = f"Hello-World@{id}", {"Hello-World", "Spoon-Knife", f"Hello-World@{id}"}
+    assert {r["name"] for r in a.run("show", a.member("octocat"), "--repositories", "--json")} == names
+    assert a.repositories("octocat")[name]["bytes"] == a.head("octocat", f"/{name}.bundle")["ContentLength"]
+    assert a.run("show", a.member("octocat"), name, "--json")[0]["id"] == str(id)
+    found = audit(a, None)
+    assert {n: row["state"] for n, row in found.items()} == dict.fromkeys(names, "good")
+    rows = a.run("restore", a.member("octocat"), str(tmp_path / "all"), "--json")
+    assert {r["name"] for r in rows} == names
+    same(tmp_path / "all" / f"Hello-World.{id}.git", former)
+    same(tmp_path / "all" / "Hello-World.git", a.repos["octocat", "Hello-World"])
+    git("clone", "-q", "--mirror", clone_url(a, name), tmp_path / "served.git")
+    same(tmp_path / "served.git", former)
+    # A damaged bundle is listed and restored when it is asked for.
+    copy = "Hello-World@damaged-20260131T030000Z"
+    a.server.s3().copy_object(Bucket=a.bucket, Key=a.key("octocat", f"/{copy}.bundle"),
+                              CopySource={"Bucket": a.bucket, "Key": a.key("octocat", f"/{name}.bundle")})
+    assert set(a.repositories("octocat")) == names and set(audit(a, None)) == names
+    assert {r["name"] for r in a.run("show", a.member("octocat"), "--repositories", "--all", "--json")} == {*names, copy}
+    rows = a.run("restore", a.member("octocat"), str(tmp_path / "more"), "--all", "--json")
+    assert {r["name"] for r in rows} == {*names, copy}
+
+
+def test_a_gist_is_given_back_like_a_repository(lab, tmp_path):
+    a = lab(options="    gists: true\n    zip: false\n")
+    a.add_repo("octocat", "Hello-World")
+    gist = a.git.repo("gists/abc123", commits=2)
+    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    a.forge.accounts["octocat"]["gists"].append(
+        {"id": "abc123", "git_pull_url": a.git.url("gists/abc123"), "updated_at": now})
+    a.add("octocat")
+    a.synced("octocat")
+    name = "@gists/abc123"
+    git("clone", "-q", "--mirror", clone_url(a, name), tmp_path / "served.git")
+    same(tmp_path / "served.git", gist)
+    next_second()
+    gist.commit(2)
+    a.sync("octocat")
+    assert "try again" in refused("clone", "-q", clone_url(a, name + ".git"), tmp_path / "no")  # an audit comes first
+    assert audit(a, name)[name]["state"] == "good"
+    assert set(audit(a, None)) == {"Hello-World", name}
+    a.run("tidy", a.member("octocat") + "/" + name, "--wait")
+    assert a.repository("octocat", "%40gists%2Fabc123")["appends"] == 0
+    rows = a.run("restore", a.member("octocat"), str(tmp_path / "all"), "--json")
+    assert {r["name"] for r in rows} == {"Hello-World", name}
+    same(tmp_path / "all" / "gists" / "abc123.git", gist)
+    a.run("restore", a.member("octocat") + "/" + name, str(tmp_path / "one.git"))
+    same(tmp_path / "one.git", gist)
+    assert "Hello-World" in a.repositories("octocat") and name not in a.repositories("octocat")
+    a.check()
 
 
 @pytest.mark.parametrize("format", ["sha1", "sha256"])
@@ -424,3 +571,28 @@ def test_without_git_an_audit_says_so(lab, tmp_path):
         page = json.loads(a.server.request("GET", "/api/v1/queues/archive/tasks?state=archived", keys=a.server.keys).body)
         return [t for t in page["tasks"] if "git is not installed" in json.dumps(t)]
     wait_for(archived, "the task that cannot be done")
+
+
+@pytest.mark.parametrize("command", ["audit", "tidy"])
+def test_waiting_for_a_task_that_is_given_up_ends_with_its_words(lab, tmp_path, command):
+    """A task that cannot be done leaves no verdict. One of before is not shown as if it were new."""
+    a = lab()
+    a.add_repo("octocat", "Hello-World")
+    a.add("octocat")
+    a.synced("octocat")
+    old = audit(a, "Hello-World")["Hello-World"]
+    assert old["state"] == "good"
+    a.server.stop()
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    a.serve(data=a.server.data, env={"PATH": str(tools)})
+    for name in ("/Hello-World", ""):
+        done = a.command("archive", command, a.member("octocat") + name, "--wait", "--json", "--data", a.server.data,
+                         "--url", a.server.url)
+        (row,) = json.loads(done.stdout)
+        assert done.returncode == 1 and row["state"] == "failed" and "git is not installed" in row["words"]
+        assert "1 bundles could not be" in done.stderr
+    a.server.stop()
+    a.serve(data=a.server.data)
+    new = audit(a, "Hello-World")["Hello-World"]  # the task that was given up is in nobody's way
+    assert new["state"] == "good" and new["at"] > old["at"]

@@ -216,7 +216,7 @@ def kill_and_start(a):
 def expect_moved(a, before, after, objects):
     """Exactly the planned slots moved, and every object is on its satellite alone, as it was."""
     found = {}
-    for name in a.satellite_keys:
+    for name in a.satellites():
         for key, what in a.held_by(name).items():
             assert key not in found, f"{key} is on two satellites"
             assert after[int(key[:2], 16)] == name, f"{key} is on {name}"
@@ -262,6 +262,10 @@ def test_a_satellite_comes_and_one_goes_under_load_with_kills(lab, engine, kind)
     wait_for(lambda: "us-central-1" not in a.satellites(), "the drained satellite to go", 120)
     drained = a.slots()
     assert all(drained[s] == after[s] for s in range(256) if after[s] != "us-central-1")
+    a.run("satellite", "drain", "us-central-1", status=None)  # weir may have been killed before it did the rest
+    wait_for(lambda: a.server.request("GET", "/api/v1/users/us-central-1", keys=a.server.keys).status == 404,
+             "the end of the drained satellite's user")
+    a.storage("remove", "us-central-1")
     expect_moved(a, after, drained, objects)
     reader.end()
     for login in LOGINS[:3]:
@@ -317,6 +321,38 @@ def test_a_satellite_that_is_down_delays_only_its_accounts(lab):
     port = peer.s3_url.rsplit(":", 1)[1]
     a.start("--s3.listen", f"127.0.0.1:{port}", data=peer.data).ready()
     wait_for(lambda: a.satellites()["europe-west-1"]["up"], "the satellite to be seen again")
+    a.add("octocat")
+    a.synced("octocat")
+
+
+def test_the_policy_of_a_user_is_removed_by_command(lab):
+    a = lab()
+    a.local("asia-east-1")
+    a.add_satellites("asia-east-1")
+
+    def route(*args, status=0):
+        done = a.command("bucket", "route", *args, "--data", a.server.data, "--url", a.server.url)
+        assert done.returncode == status, (done.returncode, done.stderr)
+        return done.stdout + done.stderr
+    assert [p["user"] for p in json.loads(route("--json"))] == ["asia-east-1"]
+    assert "name a bucket, or a user" in route("--remove", status=2)
+    assert "only one of" in route("--user", "asia-east-1", "--remove", "--block", status=2)
+    assert "name a bucket" in route("--user", "asia-east-1", status=2)
+    route("--user", "asia-east-1", "--remove")
+    assert json.loads(route("--json")) == []
+
+
+def test_the_user_of_a_satellite_is_not_removed(lab):
+    a = lab()
+    for name in SEED[:2]:
+        a.local(name)
+    a.add_satellites(*SEED[:2])
+    done = a.command("user", "remove", SEED[0], "--data", a.server.data, "--url", a.server.url)
+    assert done.returncode == 1 and "owns the archive's buckets on the satellite asia-east-1" in done.stderr
+    assert a.server.request("DELETE", f"/api/v1/users/{SEED[1]}", keys=a.server.keys).status == 409
+    assert a.server.request("POST", "/api/v1/users", body={"name": "stranger"}, keys=a.server.keys).status == 201
+    assert a.server.request("DELETE", "/api/v1/users/stranger", keys=a.server.keys).status == 204
+    a.add_repo("octocat", "Hello-World")
     a.add("octocat")
     a.synced("octocat")
 

@@ -1,7 +1,7 @@
 /* The command `weir archive`: accounts of git forges that are archived. */
 #include "archive/room.h"
 
-#include "command/manage.h"
+#include "archive/commands/tell.h"
 #include "os/file.h"
 
 #include <unistd.h>
@@ -19,6 +19,10 @@ static const struct flag archive_add_flags[] = {
 
 static const struct flag archive_show_flags[] = {
     {"repositories", FLAG_SWITCH, NULL, NULL, "List the repositories of the account."},
+    {"all", FLAG_SWITCH, NULL, NULL,
+     "With --repositories, list copies too: damaged bundles (NAME@damaged-TIME), and those of "
+     "which "
+     "a satellite had another one (NAME@moved-TIME)."},
     CLIENT_FLAGS,
     {0},
 };
@@ -64,6 +68,8 @@ static const struct output_column one_repo_columns[] = {{"name"},
 static const struct output_column status_columns[] = {{"name"}, {"value", .json = true}};
 static const struct output_column finding_columns[] = {{"account"}, {"key"}, {"finding"}};
 static const struct output_column sync_columns[] = {{"account"}};
+static const struct output_column synced_columns[] = {
+    {"account"}, {"last_sync"}, NUMBER("repositories"), {"error", .json = true}};
 static const struct output_column slot_columns[] = {NUMBER("slots")};
 
 /* --- names of accounts --- */
@@ -261,6 +267,14 @@ static int sync_judge(const json_t *account, struct err *err)
                : 0;
 }
 
+/* Shows an account or a repository. */
+static void show_row(struct output *table, const struct invocation *inv, json_t *row)
+{
+    if (!invocation_flag(inv, "json"))
+        tell_error(row);
+    manage_row(table, row);
+}
+
 static int archive_sync_run(struct api_client *r, const struct invocation *inv,
                             struct output *table, struct err *err)
 {
@@ -277,13 +291,14 @@ static int archive_sync_run(struct api_client *r, const struct invocation *inv,
     if (code == 0 && invocation_flag(inv, "watch")) {
         state = sync_state(before);
         code = sync_watch(r, path, state, &after, err);
-        if (code == 0)
-            fprintf(stderr, "\n");
-        if (code == 0)
-            code = sync_judge(after, err);
     }
-    if (code == 0)
+    if (code == 0 && after) {
+        fprintf(stderr, "\n");
+        code = sync_judge(after, err);
+        show_row(table, inv, after);
+    } else if (code == 0) {
         output_cell(table, text);
+    }
     free(state);
     json_decref(before);
     json_decref(after);
@@ -307,7 +322,7 @@ static int archive_show_run(struct api_client *r, const struct invocation *inv,
     }
     code = api_client_send(r, "GET", path, NULL, &answer, err);
     if (code == 0)
-        manage_row(table, answer);
+        show_row(table, inv, answer);
     json_decref(answer);
     return code;
 }
@@ -316,9 +331,9 @@ static int archive_repos_run(struct api_client *r, const struct invocation *inv,
                              struct output *table, struct err *err)
 {
     const char *name = arena_z(&r->arena, account_text(str_z(inv->args.items[0])));
-    struct manage_list list = {
-        .path = manage_path(r, "/api/v1/archive/accounts/", name, "/repositories"),
-        .name = "repositories"};
+    const char *behind = invocation_flag(inv, "all") ? "/repositories?all=true" : "/repositories";
+    struct manage_list list = {.path = manage_path(r, "/api/v1/archive/accounts/", name, behind),
+                               .name = "repositories"};
     json_t *items = NULL, *item;
     size_t i;
     int code = manage_pages(r, &list, &items, err);
@@ -330,6 +345,15 @@ static int archive_repos_run(struct api_client *r, const struct invocation *inv,
 
 /* --- status --- */
 
+static void status_add_json(struct output *table, const char *name, const json_t *value)
+{
+    char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+
+    output_cell(table, str_z(name));
+    output_cell(table, str_z(text));
+    free(text);
+}
+
 static int archive_status_run(struct api_client *r, const struct invocation *inv,
                               struct output *table, struct err *err)
 {
@@ -337,15 +361,14 @@ static int archive_status_run(struct api_client *r, const struct invocation *inv
     const char *name;
     int code = api_client_send(r, "GET", "/api/v1/archive/status", NULL, &answer, err);
 
-    (void)inv;
     if (code < 0)
         return code;
     json_object_foreach(answer, name, value)
     {
-        char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
-        output_cell(table, str_z(name));
-        output_cell(table, str_z(text));
-        free(text);
+        if (invocation_flag(inv, "json"))
+            status_add_json(table, name, value);
+        else
+            tell_status(table, name, value);
     }
     json_decref(answer);
     return 0;
@@ -383,6 +406,8 @@ static const struct manage_call show_repos = {MANAGE_COLUMNS(repo_columns),
                                               .run = archive_repos_run};
 static const struct manage_call sync_account = {MANAGE_COLUMNS(sync_columns),
                                                 .run = archive_sync_run};
+static const struct manage_call watch_account = {MANAGE_COLUMNS(synced_columns),
+                                                 .run = archive_sync_run, .shows_end = true};
 static const struct manage_call prefer_account = {"POST", "/api/v1/archive/accounts/{0}/sync",
                                                   MANAGE_COLUMNS(sync_columns)};
 static const struct manage_call remove_account = {"DELETE", "/api/v1/archive/accounts/{0}"};
@@ -398,6 +423,11 @@ static const struct manage_call rebuild_archive = {"POST", "/api/v1/archive/rebu
                                                    MANAGE_COLUMNS(slot_columns)};
 
 /* --- the commands --- */
+
+static int command_archive_sync(struct invocation *inv)
+{
+    return manage(inv, invocation_flag(inv, "watch") ? &watch_account : &sync_account);
+}
 
 static int command_archive_show(struct invocation *inv)
 {
@@ -449,10 +479,10 @@ const struct command archive_commands[] = {
      .configured = true,
      .summary = "Sync an account now",
      .help = "Puts the account in front of all others, also if it was synced just now or is held "
-             "after a failure. With --watch the command waits for the end of the sync, and fails "
-             "if the sync was not a full one.",
+             "after a failure. With --watch the command waits for the end of the sync, shows the "
+             "account then, and fails if the sync was not a full one.",
      .examples = "weir archive sync github.com/octocat --watch",
-     .call = &sync_account},
+     .run = command_archive_sync},
     {.name = "archive priority",
      .arguments = "ACCOUNT",
      .min_args = 1,

@@ -1,6 +1,7 @@
 /* The command `weir archive forge`: the forges that weir knows. */
 #include "archive/room.h"
 
+#include "archive/commands/tell.h"
 #include "archive/forge.h"
 #include "command/manage.h"
 #include "os/file.h"
@@ -92,10 +93,11 @@ static int forge_fill(struct json_out *w, const struct invocation *inv, struct e
 }
 
 static const struct manage_call set_forge = {"POST", "/api/v1/archive/forges",
-                                             MANAGE_COLUMNS(forge_columns), .fill = forge_fill};
-static const struct manage_call list_forges = {"GET", "/api/v1/archive/forges",
-                                               MANAGE_COLUMNS(forge_columns), .rows = "forges",
-                                               .pages = true};
+                                             MANAGE_COLUMNS(forge_columns), .fill = forge_fill,
+                                             .tell = tell_tokens};
+static const struct manage_call list_forges = {
+    "GET",         "/api/v1/archive/forges", MANAGE_COLUMNS(forge_columns), .rows = "forges",
+    .pages = true, .tell = tell_tokens};
 static const struct manage_call drop_forge = {"DELETE", "/api/v1/archive/forges/{0}"};
 static const struct manage_call drop_token = {"DELETE",
                                               "/api/v1/archive/forges/{0}/tokens/{token}"};

@@ -2,6 +2,7 @@
 #include "archive/names.h"
 #include "archive/restore.h"
 #include "archive/room.h"
+#include "archive/saved.h"
 #include "base/clock.h"
 #include "command/manage.h"
 #include "http/wire.h"
@@ -33,10 +34,14 @@ static struct str given_text(const char *text)
     return s;
 }
 
-/* Splits off the last part, if at least `host/login` is left. */
+/* Splits off the last part, if at least `host/login` is left, or the name of a gist. */
 static struct given_name given_repo(struct str text)
 {
+    ptrdiff_t gist = str_find(text, STR("/@gists/"));
     size_t at = text.len, slashes = 0;
+
+    if (gist > 0)
+        return (struct given_name){str_head(text, (size_t)gist), str_skip(text, (size_t)gist + 1)};
 
     for (size_t i = 0; i < text.len; i++)
         slashes += text.p[i] == '/';
@@ -67,9 +72,12 @@ static const char *giving_path(struct api_client *r, struct str account, const c
 static const struct flag restore_flags[] = {
     {"at", FLAG_TEXT, "TIME", NULL,
      "The refs as the last sync at or before TIME found them: 2026-01-31T03:00:00Z, or seconds "
-     "since 1970."},
+     "since 1970. A TIME before the first sync is refused."},
     {"history", FLAG_SWITCH, NULL, NULL,
      "Keep the former tips of all refs too, as refs/weir/TIME/was|new/NAME."},
+    {"all", FLAG_SWITCH, NULL, NULL,
+     "Of a whole account, restore copies too: damaged bundles (NAME@damaged-TIME), and those of "
+     "which a satellite had another one (NAME@moved-TIME)."},
     CLIENT_FLAGS,
     {0},
 };
@@ -83,6 +91,7 @@ struct restore_command {
     struct given_name from;
     const char *target;
     bool is_url, is_account, shows;
+    bool all; /* of an account, copies are restored too */
     struct restore_options o;
     struct str name; /* name of the bundle that is being restored */
     size_t failed;
@@ -107,15 +116,82 @@ static void restore_row(struct restore_command *c, const char *to, const struct 
     output_cell(c->table, str_z(state));
 }
 
-/* Downloads the bundle and restores it into the folder. */
+/* --- restores of a past time --- */
+
+/* Appends the names of the bundles that are kept beside this one: ", X@1296269, X@…". */
+static void restore_list_kept(struct restore_command *c, struct buf *out)
+{
+    struct buf behind = BUF_INIT(KIB);
+    struct manage_list list = {.name = "bundles"};
+    json_t *rows = NULL;
+    struct err ignored = {0};
+
+    buf_append_z(&behind, "/bundles?all=true&beside=");
+    list.path = giving_path(c->r, c->from.account, behind.p, c->name);
+    buf_release(&behind);
+    int code = manage_pages(c->r, &list, &rows, &ignored);
+    for (size_t i = 0; code == 0 && i < json_array_size(rows); i++) {
+        struct str name = json_get_str(json_array_get(rows, i), "name", STR_EMPTY);
+        if (saved_is_repo(name) || !saved_is_repo(c->name))
+            buf_appendf(out, ", " STR_FMT, STR_ARG(name));
+    }
+    json_decref(rows);
+}
+
+static int restore_too_early(struct restore_command *c, int64_t first_s, struct err *err)
+{
+    struct buf kept = BUF_INIT(sizeof(err->text));
+    char first[CLOCK_ISO_LEN + 1];
+
+    clock_iso(first_s * MS_PER_S, first);
+    restore_list_kept(c, &kept);
+    int code = err_set(
+        err, ERR_RANGE,
+        "the first sync of this bundle was at %s, after the time of --at; %s" STR_FMT, first,
+        kept.len ? "bundles of before are kept beside it: "
+                 : "no bundle of before is kept beside it",
+        STR_ARG(str_skip(buf_str(&kept), 2)));
+    buf_release(&kept);
+    return code;
+}
+
+/* Refuses a time before the first sync of the bundle, because nothing is known about it. `first` is
+ * empty for a bundle that a weir of before has written. */
+static int restore_check_time(struct restore_command *c, struct str first, struct err *err)
+{
+    int64_t first_s;
+
+    if (!c->o.has_at || str_i64(first, &first_s) < 0 || c->o.at_s >= first_s)
+        return 0;
+    return restore_too_early(c, first_s, err);
+}
+
+static void restore_warn_unsure(const struct restore_command *c, struct str first,
+                                const struct restore_result *r)
+{
+    if (c->o.has_at && first.len == 0 && !r->is_past)
+        fprintf(stderr,
+                "weir: " STR_FMT ": the bundle does not say when its first sync was; if that was "
+                "after the time of --at, these are the refs of the first sync\n",
+                STR_ARG(c->name));
+}
+
+/* Downloads the bundle and restores it into the folder. ERR_NOT_FOUND: there is no such bundle.
+ * ERR_RANGE: its first sync was after the time of --at. */
 static int restore_into(struct restore_command *c, const char *folder, struct restore_result *out,
                         struct err *err)
 {
+    const char *path = giving_path(c->r, c->from.account, "/bundles/", c->name);
     struct client_stream *stream = NULL;
+    struct client_response head;
     struct restore_options o = c->o;
-    int code = api_client_open(c->r, giving_path(c->r, c->from.account, "/bundles/", c->name),
-                               &stream, err);
+    int code = api_client_open(c->r, path, &head, &stream, err);
+    struct str first = client_header(&head, "X-Weir-First");
 
+    if (code < 0 && head.status == 404)
+        code = ERR_NOT_FOUND;
+    if (code == 0)
+        code = restore_check_time(c, first, err);
     o.folder = folder;
     o.progress = restore_show;
     o.ctx = c;
@@ -124,6 +200,8 @@ static int restore_into(struct restore_command *c, const char *folder, struct re
     client_stream_close(stream);
     if (c->shows)
         fprintf(stderr, "\r\033[K");
+    if (code == 0)
+        restore_warn_unsure(c, first, out);
     return code;
 }
 
@@ -152,19 +230,20 @@ static int restore_to_url(struct restore_command *c, const char *url, struct res
 }
 
 /* The target of a restored bundle. A wiki becomes `<repository>.wiki.git` beside its repository, as
- * on a forge. */
+ * on a forge, and a gist becomes `gists/<id>.git`. */
 static void restore_target(const struct restore_command *c, struct buf *out)
 {
-    struct str repo, extra;
+    struct str name = str_skip(c->name, str_starts(c->name, STR("@")));
 
     buf_append_z(out, c->target);
     if (!c->is_account)
         return;
     while (out->len && out->p[out->len - 1] == '/')
         out->len--;
-    str_cut(c->name, '@', &repo, &extra);
-    buf_appendf(out, "/" STR_FMT "%s" STR_FMT ".git", STR_ARG(repo), extra.len ? "." : "",
-                STR_ARG(extra));
+    buf_append_char(out, '/');
+    for (size_t i = 0; i < name.len; i++)
+        buf_append_char(out, name.p[i] == '@' ? '.' : name.p[i]);
+    buf_append_z(out, ".git");
 }
 
 static int restore_one(struct restore_command *c, struct err *err)
@@ -173,9 +252,11 @@ static int restore_one(struct restore_command *c, struct err *err)
     struct buf to = BUF_INIT(PATH_MAX);
 
     restore_target(c, &to);
-    int code = buf_error(&to) < 0 ? err_set(err, ERR_INVALID, "the target's name is too long")
-               : c->is_url        ? restore_to_url(c, to.p, &result, err)
-                                  : restore_into(c, to.p, &result, err);
+    int code = !saved_name_ok(c->name)
+                   ? err_set(err, ERR_INVALID, "this cannot be the name of a repository")
+               : buf_error(&to) < 0 ? err_set(err, ERR_INVALID, "the target's name is too long")
+               : c->is_url          ? restore_to_url(c, to.p, &result, err)
+                                    : restore_into(c, to.p, &result, err);
     if (code == 0)
         restore_row(c, to.p, &result, c->is_url ? "pushed" : "restored");
     else if (c->is_account)
@@ -187,7 +268,8 @@ static int restore_one(struct restore_command *c, struct err *err)
 /* Restores every bundle of the account. A bundle that fails does not stop the others. */
 static int restore_account(struct restore_command *c, struct err *err)
 {
-    struct manage_list list = {.path = giving_path(c->r, c->from.account, "/bundles", STR_EMPTY),
+    const char *behind = c->all ? "/bundles?all=true" : "/bundles";
+    struct manage_list list = {.path = giving_path(c->r, c->from.account, behind, STR_EMPTY),
                                .name = "bundles"};
     json_t *rows = NULL;
     int code = manage_pages(c->r, &list, &rows, err);
@@ -234,6 +316,7 @@ static int restore_command_run(struct api_client *r, const struct invocation *in
                                 .from = given_repo(text),
                                 .target = inv->args.items[1],
                                 .is_url = restore_is_url(str_z(inv->args.items[1])),
+                                .all = invocation_flag(inv, "all") != NULL,
                                 .shows = isatty(STDERR_FILENO)};
     struct archive_account account;
     int code = archive_account_read(&account, &r->arena, c.from.account, err);
@@ -259,10 +342,6 @@ static int restore_command_run(struct api_client *r, const struct invocation *in
 
 /* --- audit and tidy --- */
 
-/* An audit that ran already when the command asked for one may have read the bundle of before, so
- * the command asks again after this many looks at the verdict. */
-enum { AUDIT_LOOKS = 20 };
-
 static const struct flag audit_flags[] = {
     {"wait", FLAG_SWITCH, NULL, NULL, "Wait for the verdicts and show them."},
     CLIENT_FLAGS,
@@ -285,6 +364,7 @@ struct audit_command {
     int64_t since_ms; /* the time of the server when the tasks were queued */
     int64_t queued;
     size_t damaged;
+    size_t failed; /* bundles whose tasks left no verdict */
 };
 
 /* Queues the tasks for one bundle, or for all of the account if `name` is empty. */
@@ -317,14 +397,6 @@ static int audit_begin(struct audit_command *c, struct err *err)
     return code;
 }
 
-/* Whether the verdict is newer than the command. */
-static bool audit_is_new(const struct audit_command *c, const json_t *verdict)
-{
-    int64_t at;
-
-    return clock_parse_iso(json_get_str(verdict, "at", STR_EMPTY), &at) == 0 && at >= c->since_ms;
-}
-
 static int audit_ask_again(struct audit_command *c, struct str name, struct err *err)
 {
     json_t *answer = NULL;
@@ -334,21 +406,88 @@ static int audit_ask_again(struct audit_command *c, struct str name, struct err 
     return code;
 }
 
-static int audit_show(struct audit_command *c, struct str name, struct err *err)
+/* Gets the verdict about a bundle, and the state of its task. */
+static int audit_read(struct audit_command *c, struct str name, json_t **out, struct err *err)
 {
     const char *path = giving_path(c->r, c->of.account, "/audits/", name);
-    json_t *verdict = NULL;
-    int code = api_client_send(c->r, "GET", path, NULL, &verdict, err);
 
-    for (unsigned looks = 1; code == 0 && c->waits && !audit_is_new(c, verdict); looks++) {
-        json_decref(verdict);
-        verdict = NULL;
-        manage_poll_wait();
-        if (looks % AUDIT_LOOKS == 0)
+    if (c->tidy)
+        path = arena_fmt(&c->r->arena, "%s?tidy=true", path).p;
+    return api_client_send(c->r, "GET", path, NULL, out, err);
+}
+
+/* A wait for the verdict about one bundle. A task that ran already when the command began may have
+ * read the bundle of before. So when it has ended, and its verdict is older than the command,
+ * another task is queued. */
+struct audit_wait {
+    bool again;
+    struct str before; /* with `again`: the time of the verdict that was there then */
+};
+
+/* Whether the verdict was made for this command. The verdict of the second task counts whatever its
+ * time is, because the clocks of the worker and of the server may differ. */
+static bool audit_is_new(const struct audit_command *c, const struct audit_wait *w,
+                         const json_t *verdict)
+{
+    struct str text = json_get_str(verdict, "at", STR_EMPTY);
+    int64_t at;
+
+    return (clock_parse_iso(text, &at) == 0 && at >= c->since_ms) ||
+           (w->again && !str_eq(text, w->before));
+}
+
+/* Whether the wait is over. A task that was given up leaves no verdict, unless it has found damage.
+ * A task that somebody has removed leaves none either. */
+static bool audit_is_over(const struct audit_command *c, const struct audit_wait *w,
+                          const json_t *verdict)
+{
+    struct str task = json_get_str(verdict, "task", STR_EMPTY);
+
+    return str_eq(task, STR("archived")) ||
+           (task.len == 0 && (w->again || audit_is_new(c, w, verdict)));
+}
+
+/* Turns an old verdict into a row that has the words of the task that failed. */
+static void audit_set_failed(struct audit_command *c, json_t *verdict)
+{
+    struct str words = json_get_str(verdict, "task_error", STR_EMPTY);
+
+    if (words.len == 0)
+        words = STR("the task is gone, and has left no verdict");
+    json_object_set_new(verdict, "words", json_stringn(words.p, words.len));
+    json_object_set_new(verdict, "state", json_string("failed"));
+    c->failed++;
+}
+
+/* Reads the verdict again and again until the task of the bundle has ended. */
+static int audit_wait_for(struct audit_command *c, struct str name, json_t **out, struct err *err)
+{
+    struct audit_wait w = {0};
+    int code = audit_read(c, name, out, err);
+
+    while (code == 0 && !audit_is_over(c, &w, *out)) {
+        if (json_get_str(*out, "task", STR_EMPTY).len == 0) {
+            w.again = true;
+            w.before = arena_str(&c->r->arena, json_get_str(*out, "at", STR_EMPTY));
             code = audit_ask_again(c, name, err);
+        }
+        json_decref(*out);
+        *out = NULL;
+        manage_poll_wait();
         if (code == 0)
-            code = api_client_send(c->r, "GET", path, NULL, &verdict, err);
+            code = audit_read(c, name, out, err);
     }
+    if (code == 0 && !audit_is_new(c, &w, *out))
+        audit_set_failed(c, *out);
+    return code;
+}
+
+static int audit_show(struct audit_command *c, struct str name, struct err *err)
+{
+    json_t *verdict = NULL;
+    int code =
+        c->waits ? audit_wait_for(c, name, &verdict, err) : audit_read(c, name, &verdict, err);
+
     if (code == 0) {
         c->damaged += str_eq(json_get_str(verdict, "state", STR_EMPTY), STR("damaged"));
         manage_row(c->table, verdict);
@@ -357,17 +496,32 @@ static int audit_show(struct audit_command *c, struct str name, struct err *err)
     return code;
 }
 
-static int audit_show_all(struct audit_command *c, struct err *err)
+/* Lists the bundles of the account before their tasks are queued: a bundle that comes later has no
+ * task, and its verdict is not waited for. */
+static int audit_list(struct audit_command *c, json_t **out, struct err *err)
 {
     struct manage_list list = {.path = giving_path(c->r, c->of.account, "/bundles", STR_EMPTY),
                                .name = "bundles"};
-    json_t *rows = NULL;
-    int code = manage_pages(c->r, &list, &rows, err);
+
+    return c->of.repo.len ? 0 : manage_pages(c->r, &list, out, err);
+}
+
+static int audit_show_all(struct audit_command *c, const json_t *rows, struct err *err)
+{
+    int code = 0;
 
     for (size_t i = 0; code == 0 && i < json_array_size(rows); i++)
         code = audit_show(c, json_get_str(json_array_get(rows, i), "name", STR_EMPTY), err);
-    json_decref(rows);
     return code;
+}
+
+static int audit_sum_up(const struct audit_command *c, struct err *err)
+{
+    if (c->damaged)
+        return err_set(err, ERR_CORRUPT, "%zu bundles are damaged", c->damaged);
+    return c->failed ? err_set(err, ERR_PEER, "%zu bundles could not be %s", c->failed,
+                               c->tidy ? "tidied" : "audited")
+                     : 0;
 }
 
 static int audit_command_run(struct api_client *r, const struct invocation *inv,
@@ -379,18 +533,20 @@ static int audit_command_run(struct api_client *r, const struct invocation *inv,
                               .waits = invocation_flag(inv, "wait") != NULL,
                               .tidy = tidy};
     struct archive_account account;
+    json_t *rows = NULL;
     int code = archive_account_read(&account, &r->arena, c.of.account, err);
 
+    if (code == 0)
+        code = audit_list(&c, &rows, err);
     if (code == 0)
         code = audit_begin(&c, err);
     if (code == 0 && !c.waits)
         fprintf(stderr, "%lld bundles are queued; these are the last verdicts\n",
                 (long long)c.queued);
     if (code == 0)
-        code = c.of.repo.len ? audit_show(&c, c.of.repo, err) : audit_show_all(&c, err);
-    if (code == 0 && c.damaged)
-        return err_set(err, ERR_CORRUPT, "%zu bundles are damaged", c.damaged);
-    return code;
+        code = c.of.repo.len ? audit_show(&c, c.of.repo, err) : audit_show_all(&c, rows, err);
+    json_decref(rows);
+    return code < 0 ? code : audit_sum_up(&c, err);
 }
 
 static int audit_only_run(struct api_client *r, const struct invocation *inv, struct output *table,
@@ -423,12 +579,15 @@ const struct command archive_giving_commands[] = {
      .summary = "Give a saved repository, or all of an account, back to git",
      .help =
          "With a folder, the repository becomes a bare repository there; all repositories of an "
-         "account become bare repositories in that folder. With the URL of a git server, branches, "
+         "account become bare repositories in that folder, with their wikis (NAME.wiki.git), gists "
+         "(gists/ID.git), and the repositories that had a name before (NAME.ID.git). With the URL "
+         "of a git server, branches, "
          "tags and notes are pushed to it; for a whole account, to URL/REPOSITORY.git, which must "
          "exist.\n\n"
          "The bundles come from the API of a running weir. git must be installed here.",
      .examples = "weir archive restore github.com/octocat/Hello-World hello.git\n"
                  "weir archive restore github.com/octocat backup/ --history\n"
+                 "weir archive restore github.com/octocat/@gists/abc123 gist.git\n"
                  "weir archive restore github.com/octocat/Hello-World hello.git --at "
                  "2026-01-31T03:00:00Z\n"
                  "weir archive restore github.com/octocat https://git.example.com/octocat",
@@ -440,8 +599,10 @@ const struct command archive_giving_commands[] = {
      .flags = audit_flags,
      .configured = true,
      .summary = "Let git read saved repositories and judge them",
-     .help = "A worker computes the id of every object, looks whether all objects are there, and "
-             "counts objects that a pack has twice. git must be installed where the worker runs.",
+     .help =
+         "A worker computes the id of every object, looks whether all objects are there, and "
+         "counts objects that a pack has twice. git must be installed where the worker runs. With "
+         "--wait the command ends when each task has ended, also if it was given up.",
      .examples = "weir archive audit github.com/octocat --wait",
      .call = &audit_call},
     {.name = "archive tidy",

@@ -82,8 +82,10 @@ const struct command archive_satellite_commands[] = {
      .help =
          "The accounts of the satellite move to the others, while syncs and reads go on. Each "
          "object is verified before the old one is removed. When all have moved, the storage is "
-         "no satellite any more; the storage, its user and its buckets stay.",
-     .examples = "weir archive satellite drain us-central-1",
+         "no satellite any more: the policy of its user is removed. If weir has made the user, it "
+         "removes the archive's buckets that have neither objects nor settings, except on remote "
+         "storages, and the user, if it owns no bucket. The storage stays, and can be removed.",
+     .examples = "weir archive satellite drain us-central-1\nweir storage remove us-central-1",
      .call = &drain_satellite},
     {0},
 };

@@ -137,25 +137,35 @@ static int git_refuse(struct rest_call *c, int status, const char *text)
     return http_send(rest_take_answer(c, status), str_z(text));
 }
 
+/* Returns where the name of the bundle begins in the path of a repository: behind the last '/', or
+ * at `@gists/`. */
+static size_t git_name_at(struct str path)
+{
+    ptrdiff_t gists = str_find(path, STR("/@gists/"));
+    size_t at = path.len;
+
+    while (gists < 0 && at && path.p[at - 1] != '/')
+        at--;
+    return gists < 0 ? at : (size_t)gists + 1;
+}
+
 /* Splits `octocat/Hello-World.git/info/refs` into its names. */
 static int git_names(struct rest_call *c, struct str suffix, struct git_source *g, struct err *err)
 {
     struct str path = rest_text(c, "path");
-    size_t slash;
 
     if (!str_ends(path, suffix))
         return err_set(err, ERR_NOT_FOUND, "there is no such repository");
     path = str_head(path, path.len - suffix.len);
     if (str_ends(path, STR(".git")))
         path.len -= 4;
-    for (slash = path.len; slash && path.p[slash - 1] != '/'; slash--)
-        continue;
-    if (slash < 2)
+    size_t at = git_name_at(path);
+    if (at < 2)
         return err_set(err, ERR_NOT_FOUND, "there is no such repository");
-    g->name = str_skip(path, slash);
+    g->name = str_skip(path, at);
     int code = archive_account_make(&g->account, c->arena, rest_text(c, "host"),
-                                    str_head(path, slash - 1), err);
-    return code < 0 || !archive_repo_ok(g->name) ? ERR_NOT_FOUND : 0;
+                                    str_head(path, at - 1), err);
+    return code < 0 || !saved_name_ok(g->name) ? ERR_NOT_FOUND : 0;
 }
 
 static int git_open_bundle(struct rest_call *c, struct git_source *g, struct err *err)

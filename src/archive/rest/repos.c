@@ -2,6 +2,7 @@
 #include "archive/rest/rest.h"
 
 #include "archive/bundle.h"
+#include "archive/saved.h"
 #include "base/map.h"
 
 static rest_fn repo_list_run, repo_get_run;
@@ -16,10 +17,13 @@ static rest_fn repo_list_run, repo_get_run;
 
 static const struct rest_row repo_rows[] = {
     {HTTP_GET, "/api/v1/archive/accounts/{account}/repositories", REST_ADMIN,
-     "The repositories of an account that have a bundle or an error.", repo_list_run,
-     .list = "repositories", .by_source = true, .page_usual = OBJECT_LIST_MAX,
+     "The repositories of an account that have a bundle or an error, and those that were kept "
+     "aside: "
+     "NAME@ID had the name before, and NAME@TIME is an older bundle of the repository.",
+     repo_list_run, .list = "repositories", .by_source = true, .page_usual = OBJECT_LIST_MAX,
      .page_max = OBJECT_LIST_MAX,
      .in_path = REST_FIELDS({"account", "The account, such as github.com%2Foctocat."}),
+     .query = REST_FIELDS({"all", ARCHIVE_ALL_DOC, REST_BOOLEAN}),
      .items = REST_FIELDS(REPO_FIELDS, {"id", "The forge's number of the repository."},
                           {"listed", "The forge's list had it.", REST_BOOLEAN},
                           {"looked", "When its refs were last compared.", REST_TIME})},
@@ -132,7 +136,7 @@ static int repo_get_run(struct rest_call *c, struct err *err)
     struct str name = rest_text(c, "repository");
     int code = rest_account(c, &account, err);
 
-    if (code == 0 && !archive_repo_ok(name))
+    if (code == 0 && !saved_name_ok(name))
         code = err_set(err, ERR_INVALID, "'" STR_FMT "' cannot be the name of a repository",
                        STR_ARG(str_head(name, ARCHIVE_REPO_MAX)));
     if (code == 0)
@@ -179,35 +183,44 @@ static void page_close(struct repo_page *p)
     archive_record_release(&p->record);
 }
 
-/* Whether the object stands for a repository in the list. It is the bundle, or the `.error` object
- * if there is no bundle. */
-static int page_shows(struct repo_page *p, const struct archive_object *o, bool *shows,
-                      struct err *err)
+/* The name of a repository that the list shows for this bundle; empty: it shows none. */
+static struct str page_bundle(struct repo_page *p, struct str key)
 {
-    struct object_info info;
-    int code;
+    struct str name = saved_name(key);
+    bool shows = saved_is_repo(name) && (rest_bool(p->c, "all") || !saved_is_copy(name));
 
-    *shows = o->kind == ARCHIVE_BUNDLE;
-    if (o->kind != ARCHIVE_REPO_ERROR)
-        return 0;
-    code = shelf_head(p->shelf, p->c->arena,
-                      archive_key(p->account, p->c->arena, ARCHIVE_BUNDLE, o->repo), &info, err);
-    *shows = code == ERR_NOT_FOUND;
-    return *shows ? 0 : code;
+    return shows ? name : STR_EMPTY;
 }
 
-static void page_write(struct repo_page *p, const struct archive_object *o,
-                       const struct object_info *info)
+/* The name of a repository that has an `.error` object and no bundle; empty: the object is none of
+ * such a repository. */
+static int page_error(struct repo_page *p, struct str key, struct str *out, struct err *err)
 {
-    const struct record_repo *r = map_get(&p->by_name, o->repo);
-    bool has_bundle = o->kind == ARCHIVE_BUNDLE;
-    int64_t updated = !has_bundle ? 0 : r && r->updated_ms ? r->updated_ms : info->modified_ms;
+    struct archive_object o;
+    struct object_info info;
+
+    *out = STR_EMPTY;
+    if (archive_key_read(&o, key) < 0 || o.kind != ARCHIVE_REPO_ERROR)
+        return 0;
+    int code = shelf_head(p->shelf, p->c->arena,
+                          archive_key(p->account, p->c->arena, ARCHIVE_BUNDLE, o.repo), &info, err);
+    if (code != ERR_NOT_FOUND)
+        return code;
+    *out = o.repo;
+    return 0;
+}
+
+/* `bundle` NULL: the repository has no bundle. */
+static void page_write(struct repo_page *p, struct str name, const struct object_info *bundle)
+{
+    const struct record_repo *r = map_get(&p->by_name, name);
+    int64_t updated = !bundle ? 0 : r && r->updated_ms ? r->updated_ms : bundle->modified_ms;
     struct json_out *w = p->c->w;
 
     rest_row_begin(p->c);
-    json_out_member_str(w, "name", o->repo);
+    json_out_member_str(w, "name", name);
     rest_time(w, "updated", updated);
-    json_out_member_u64(w, "bytes", has_bundle ? info->size : 0);
+    json_out_member_u64(w, "bytes", bundle ? bundle->size : 0);
     json_out_member_str(w, "code", r ? str_z(archive_codes[r->code].name) : STR_EMPTY);
     json_out_member_str(w, "id", r ? r->id : STR_EMPTY);
     json_out_member_bool(w, "listed", r && r->listed);
@@ -232,12 +245,11 @@ static int page_run(struct repo_page *p, struct err *err)
         return code;
     for (size_t i = 0; i < keys.count && code == 0; i++) {
         const struct object_info *info = &keys.entries[i].info;
-        struct archive_object object;
-        bool shows = false;
-        if (archive_key_read(&object, info->key) == 0)
-            code = page_shows(p, &object, &shows, err);
-        if (code == 0 && shows)
-            page_write(p, &object, info);
+        struct str name = page_bundle(p, info->key), failed = STR_EMPTY;
+        if (name.len == 0)
+            code = page_error(p, info->key, &failed, err);
+        if (code == 0 && (name.len || failed.len))
+            page_write(p, name.len ? name : failed, name.len ? info : NULL);
     }
     rest_page_end(c, keys.more, keys.more ? str_skip(keys.next, folder.len) : STR_EMPTY);
     return code;

@@ -20,6 +20,11 @@ int rest_account(const struct rest_call *c, struct archive_account *out,
 int rest_record_head(struct rest_call *c, struct shelf *s, const struct archive_account *a,
                      struct record_account *out, struct err *err) MUST_CHECK;
 
+/* The description of the query parameter `all` of lists of bundles and repositories. */
+#define ARCHIVE_ALL_DOC                                                                            \
+    "List copies too: damaged bundles (NAME@damaged-TIME), and those of which a satellite had "    \
+    "another one (NAME@moved-TIME)."
+
 /* The fields of an `.error` object in answers, and a function that writes them as the member
  * "error". The member is null if there is no such object. */
 extern const struct rest_field archive_error_fields[];

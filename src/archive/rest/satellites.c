@@ -39,7 +39,9 @@ static const struct rest_row satellite_rows[] = {
               {"secret_key", "The secret key, which no other call answers.", .secret = true})})},
     {HTTP_POST, "/api/v1/archive/satellites/{name}/drain", REST_ADMIN,
      "Move the slots of a satellite to the others. When they have moved, it is no satellite any "
-     "more; its storage, user and buckets stay.",
+     "more: the policy of its user is removed. If weir has made the user, it removes the archive's "
+     "buckets that have neither objects nor settings, except on remote storages, and the user, if "
+     "it owns no bucket. The storage stays.",
      satellite_drain, .status = 202, .in_path = REST_FIELDS({"name", "The satellite."}),
      .answer = REST_FIELDS({"epoch", "The number of the new table.", REST_INTEGER},
                            {"moving", "Slots that leave the satellite.", REST_INTEGER})},

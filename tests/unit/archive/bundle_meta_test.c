@@ -21,6 +21,7 @@ static void expect_meta(const struct bundle_meta *m, const struct bundle_meta *w
     CHECK_INT(m->appends, want->appends);
     CHECK(m->fence == want->fence);
     CHECK_INT(m->mtime_ms, want->mtime_ms);
+    CHECK_INT(m->first_s, want->first_s);
     CHECK_INT(m->ref_deltas, want->ref_deltas);
 }
 
@@ -33,6 +34,7 @@ TEST(archive_bundle_meta, what_is_written_is_read)
                             .appends = UINT32_MAX,
                             .fence = UINT64_MAX,
                             .mtime_ms = 1731939737120,
+                            .first_s = INT64_MAX,
                             .ref_deltas = REF_DELTAS_SOME},
                        back;
     struct http_header headers[BUNDLE_HEADERS_MAX];
@@ -65,6 +67,7 @@ TEST(archive_bundle_meta, values_that_cannot_be_read_are_left_out)
                                     {STR("x-amz-meta-source-id"), STR("a b")},
                                     {STR("x-amz-meta-fence"), STR("-1")},
                                     {STR("x-amz-meta-mtime"), STR("1.5.2")},
+                                    {STR("x-amz-meta-first"), STR("-5")},
                                     {STR("x-amz-meta-ref-deltas"), STR("many")},
                                     {STR("x-amz-meta-appends"), STR("")},
                                     {STR("x-amz-meta-format"), STR("sha256sha256")}};

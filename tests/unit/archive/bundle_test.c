@@ -126,6 +126,44 @@ static void only_the_header(struct bundle_lab *l)
     git_refs_release(&none);
 }
 
+/* The time of the first sync stays, whatever is written later; a fresh bundle has its own. */
+static void first_sync(struct bundle_lab *l)
+{
+    struct bundle_result out;
+    struct object_info info;
+    struct get_result head;
+    struct bundle_meta meta;
+    struct git_refs refs;
+    struct err err = {0};
+
+    l->job.now_s = 5000;
+    bundle_lab_refs(&refs, l->is_sha256, 1, 3);
+    CHECK_OK(bundle_lab_put(l, &refs, 100, &out, &err));
+    CHECK_INT(out.meta.first_s, 5000);
+    git_refs_release(&refs);
+    for (unsigned char round = 2; round < 5; round++) {
+        l->job.now_s = 6000 + round;
+        bundle_lab_refs(&refs, l->is_sha256, round, 3);
+        CHECK_OK(bundle_lab_append(l, &refs, 60, &out, &err));
+        CHECK_INT(out.meta.first_s, 5000);
+        git_refs_release(&refs);
+    }
+    CHECK_OK(l->box->ops->head(l->box, &l->arena, l->job.key, STR_EMPTY, NULL, &head, &err));
+    info = head.info;
+    CHECK_INT(bundle_meta_read(&meta, &info), 0);
+    CHECK_INT(meta.first_s, 5000);
+    CHECK_INT(meta.mtime_ms, l->job.now_s * 1000);
+    git_refs_init(&refs, l->is_sha256);
+    CHECK_OK(bundle_put_full(&l->job, &refs, NULL, info.etag, &out, &err));
+    CHECK_INT(out.meta.first_s, l->job.now_s);
+    git_refs_release(&refs);
+}
+
+TEST(archive_bundle, the_time_of_the_first_sync_stays)
+{
+    over_all(first_sync);
+}
+
 TEST(archive_bundle, refs_that_moved_change_only_the_header)
 {
     over_all(only_the_header);

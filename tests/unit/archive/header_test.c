@@ -285,6 +285,50 @@ TEST(archive_header, a_full_history_is_not_added_to)
     git_refs_release(&found);
 }
 
+/* Adds `count` branches whose names have 1000 bytes. */
+static void add_long(struct git_refs *r, int count)
+{
+    char name[GIT_REF_NAME_MAX + 1] = "refs/heads/";
+
+    memset(name + 11, 'x', 1000 - 11);
+    for (int i = 0; i < count; i++) {
+        snprintf(name + 1000 - 8, 9, "%08d", i);
+        add(r, ID_A, name);
+    }
+    sorted(r);
+}
+
+/* 29 MB of names in the history and 6 MB of names of refs fit into memory each, but not together.
+ * The bundle is kept aside then, as one whose history has too many lines. */
+TEST(archive_header, a_history_that_leaves_the_refs_no_memory_is_not_added_to)
+{
+    struct bundle_header full, next;
+    struct git_refs found;
+    struct err err = {0};
+    char name[GIT_REF_NAME_MAX + 1] = "refs/heads/";
+
+    memset(name + 11, 'x', 1000 - 11);
+    git_refs_init(&found, false);
+    bundle_header_init(&full, false);
+    bundle_header_init(&next, false);
+    for (int i = 0; i < 29 * 1000; i++)
+        push_point(&full, 1, name);
+    CHECK_INT(arena_error(&full.refs.arena), 0);
+    CHECK_OK(bundle_header_follow(&next, &full, &found, AT(200), &err));
+    bundle_header_release(&next);
+    bundle_header_init(&next, false);
+    add_long(&found, 6000);
+    CHECK_ERR(bundle_header_follow(&next, &full, &found, AT(200), &err), ERR_UNSUPPORTED);
+    CHECK(str_find(str_z(err.text), STR("32 MiB")) >= 0);
+    bundle_header_release(&next);
+    bundle_header_release(&full);
+    /* A fresh bundle has only the refs. */
+    bundle_header_init(&next, false);
+    CHECK_OK(bundle_header_follow(&next, NULL, &found, AT(200), &err));
+    bundle_header_release(&next);
+    git_refs_release(&found);
+}
+
 /* git drops what no ref reaches, so each id of a header needs a ref. */
 TEST(archive_header, every_id_gets_a_packed_ref_of_its_own_name)
 {

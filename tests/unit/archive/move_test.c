@@ -1,4 +1,6 @@
 /* Moves: slots go to another satellite while accounts are read, synced, killed and damaged. */
+#include "object/overlay.h"
+#include "object/remote/remote.h"
 #include "unit/archive/satellites_lab.h"
 
 #include <stdio.h>
@@ -101,9 +103,101 @@ SATELLITES_TEST(archive_move, add_satellite_moves_quarter)
     CHECK_OK(satellites_ready(lab->satellites, &err));
 }
 
+static size_t policies_to(struct satellites_lab *lab, const char *satellite)
+{
+    struct route_policy *all = NULL;
+    size_t count = 0, n = 0;
+    struct err err = {0};
+
+    CHECK_OK(route_list(lab->routes, &lab->arena, &all, &count, &err));
+    for (size_t i = 0; i < count; i++)
+        n += str_eq(all[i].storage, str_z(satellite));
+    return n;
+}
+
+/* Nothing leads to the satellite. Nothing that weir has made is left in the folder of a storage; on
+ * a remote storage the bucket stays, and with it the user. */
+static void expect_gone(struct satellites_lab *lab, const char *satellite)
+{
+    struct storage *at = routes_storage(lab->routes, str_z(satellite));
+    struct str id = arena_fmt(&lab->arena, "satellite-%s", satellite);
+    bool is_remote = storage_can(at, STORAGE_CREDENTIALS);
+    struct bucket_info *list = NULL;
+    size_t count = 0;
+    struct user user;
+    struct err err = {0};
+
+    CHECK_OK(storage_list_buckets(at, &lab->arena, id, STR_EMPTY, 10, &list, &count, &err));
+    CHECK_INT(count, is_remote ? 1 : 0);
+    CHECK_INT(policies_to(lab, satellite), 0);
+    CHECK_ERR(users_by_name(lab->users, &lab->arena, str_z(satellite), &user, &err),
+              is_remote ? 0 : ERR_NOT_FOUND);
+}
+
+/* What is not the archive's stays, and with it the bucket and the user. Nothing leads there. */
+SATELLITES_TEST(archive_move, what_is_not_of_the_archive_stays_on_a_drained_satellite)
+{
+    struct user user;
+    struct err err = {0};
+
+    satellites_lab_add(lab, 2);
+    satellites_lab_write(lab, "asia-east-1", STR("mine.txt"), STR("mine"));
+    CHECK_OK(satellites_drain(lab->satellites, STR("asia-east-1"), &err));
+    satellites_lab_move_all(lab);
+    struct slots t = satellites_lab_table(lab);
+    CHECK_INT(t.count, 1);
+    CHECK_INT(policies_to(lab, "asia-east-1"), 0);
+    CHECK_OK(users_by_name(lab->users, &lab->arena, STR("asia-east-1"), &user, &err));
+    CHECK_INT(satellites_lab_look(lab, "asia-east-1", STR("mine.txt"), NULL, NULL), 0);
+}
+
+/* weir was killed between the table and the end of the policy: draining once more ends it. */
+SATELLITES_TEST(archive_move, what_a_kill_leaves_of_a_drained_satellite_is_removed_by_another_drain)
+{
+    struct satellite_wanted wanted = {.name = STR("asia-east-1")};
+    struct satellite_prepared prepared = {0};
+    struct err err = {0};
+
+    satellites_lab_add(lab, 2);
+    CHECK_OK(satellites_drain(lab->satellites, STR("asia-east-1"), &err));
+    satellites_lab_move_all(lab);
+    expect_gone(lab, "asia-east-1");
+    CHECK_ERR(satellites_drain(lab->satellites, STR("asia-east-1"), &err), ERR_NOT_FOUND);
+    CHECK_OK(satellites_prepare(lab->satellites, &lab->arena, &wanted, 1, &prepared, &err));
+    CHECK_INT(policies_to(lab, "asia-east-1"), 1);
+    CHECK_OK(satellites_drain(lab->satellites, STR("asia-east-1"), &err));
+    expect_gone(lab, "asia-east-1");
+}
+
+/* A user whom weir has not made stays, with its buckets. */
+SATELLITES_TEST(archive_move, a_user_that_weir_did_not_make_stays_after_a_drain)
+{
+    struct satellite_wanted wanted = {.name = STR("asia-east-1")};
+    struct user user, made_before = {.name = STR("asia-east-1"), .id = STR("the-operators")};
+    struct remote_credential c = {.access = STR("AKIAowner00000000"),
+                                  .secret = STR("secret-of-owner-secret-of"),
+                                  .user = STR("the-operators")};
+    struct storage *at = routes_storage(lab->routes, STR("asia-east-1"));
+    struct satellite_made made;
+    struct err err = {0};
+
+    CHECK_OK(users_add(lab->users, &lab->arena, &made_before, &user, &err));
+    if (storage_can(at, STORAGE_CREDENTIALS))
+        CHECK_OK(remote_set_credential(at, &c, &err));
+    CHECK_OK(satellites_add(lab->satellites, &lab->arena, &wanted, 1, &made, &err));
+    CHECK_INT(made.key.secret.len, 0);
+    wanted.name = STR("europe-west-1");
+    CHECK_OK(satellites_add(lab->satellites, &lab->arena, &wanted, 1, &made, &err));
+    satellites_lab_move_all(lab);
+    CHECK_OK(satellites_drain(lab->satellites, STR("asia-east-1"), &err));
+    satellites_lab_move_all(lab);
+    CHECK_INT(satellites_lab_table(lab).count, 1);
+    CHECK_INT(policies_to(lab, "asia-east-1"), 0);
+    CHECK_OK(users_by_name(lab->users, &lab->arena, STR("asia-east-1"), &user, &err));
+}
+
 SATELLITES_TEST(archive_move, a_drained_satellite_ends_empty_and_outside)
 {
-    struct list_result page;
     struct err err = {0};
 
     satellites_lab_add(lab, 3);
@@ -114,12 +208,7 @@ SATELLITES_TEST(archive_move, a_drained_satellite_ends_empty_and_outside)
     struct slots t = satellites_lab_table(lab);
     CHECK_INT(t.count, 2);
     CHECK_INT(slots_find(&t, STR("asia-east-1")), -1);
-    for (unsigned s = 0; s < SLOT_COUNT; s++) {
-        struct slot_ask ask = {
-            .satellite = STR("asia-east-1"), .host = STR("github.com"), .slot = s};
-        CHECK_OK(satellites_list_slot(lab->satellites, &lab->arena, &ask, &page, &err));
-        CHECK_INT(page.count, 0);
-    }
+    expect_gone(lab, "asia-east-1");
     expect_all(lab);
     expect_homes(lab);
     satellites_lab_restart(lab);
@@ -285,49 +374,116 @@ SATELLITES_TEST(archive_move, an_old_verdict_is_not_kept_aside)
     CHECK_INT(satellites_lab_copies(lab, key), 1);
 }
 
-/* A body during whose transfer the satellite is drained. */
+/* A body during whose transfer the slot moves. */
 struct overtaken_body {
     struct reader reader;
     struct str_reader text;
     struct satellites_lab *lab;
-    bool drained;
+    void (*overtake)(struct satellites_lab *lab);
+    bool overtaken;
 };
 
 static int overtaken_read(struct reader *r, void *to, size_t len, size_t *got, struct err *err)
 {
     struct overtaken_body *b = container_of(r, struct overtaken_body, reader);
 
-    if (!b->drained) {
-        b->drained = true;
-        CHECK_INT(satellites_drain(b->lab->satellites, STR("europe-west-1"), err), 0);
-        satellites_lab_move_all(b->lab);
+    if (!b->overtaken) {
+        b->overtaken = true;
+        b->overtake(b->lab);
     }
     return reader_read(&b->text.reader, to, len, got, err);
 }
 
-/* A put without a lock, such as that of a verdict, takes so long that the slot moves meanwhile. */
-SATELLITES_TEST(archive_move, an_object_that_is_put_while_its_slot_moves_away_follows)
+/* Puts an object without a lock, as a verdict is put. The slot moves during the put. */
+static int put_overtaken(struct satellites_lab *lab, const char *login,
+                         void (*overtake)(struct satellites_lab *lab), struct err *err)
 {
     static const struct reader_ops ops = {.read = overtaken_read};
-    struct overtaken_body body = {.reader = {&ops}, .lab = lab};
-    struct archive_account c = satellites_lab_account(lab, "octocat");
-    struct str key = satellites_lab_key(lab, "octocat", "x@audit.json");
+    struct overtaken_body body = {.reader = {&ops}, .lab = lab, .overtake = overtake};
+    struct archive_account c = satellites_lab_account(lab, login);
+    struct str key = satellites_lab_key(lab, login, "x@audit.json");
     struct put_options o = {0};
     struct put_result result;
     struct shelf s;
+
+    str_reader_init(&body.text, STR("{}"));
+    CHECK_INT(shelf_open(&s, lab->satellites, &lab->arena, &c, err), 0);
+    int code = shelf_put(&s, &lab->arena, key, &body.reader, 2, &o, &result, err);
+    shelf_close(&s);
+    CHECK(body.overtaken);
+    return code;
+}
+
+static void overtake_by_newcomer(struct satellites_lab *lab)
+{
+    add_fourth(lab);
+    satellites_lab_move_all(lab);
+}
+
+SATELLITES_TEST(archive_move, an_object_that_is_put_while_its_slot_moves_away_follows)
+{
+    struct slots t, next;
+    struct err err = {0};
+
+    satellites_lab_add(lab, 3);
+    fill(lab);
+    t = satellites_lab_table(lab);
+    CHECK_OK(slots_add(&next, &t, STR("zone-4"), &err));
+    unsigned i = mover_of(&next, lab);
+    struct str key = satellites_lab_key(lab, login_of(i), "x@audit.json");
+    CHECK_OK(put_overtaken(lab, login_of(i), overtake_by_newcomer, &err));
+    CHECK_INT(satellites_lab_copies(lab, key), 1);
+    CHECK_INT(satellites_lab_look(lab, "zone-4", key, NULL, NULL), 0);
+    satellites_lab_expect(lab, login_of(i), "x@audit.json", STR("{}"));
+}
+
+static void overtake_by_drain(struct satellites_lab *lab)
+{
+    struct err err = {0};
+
+    CHECK_OK(satellites_drain(lab->satellites, STR("europe-west-1"), &err));
+    satellites_lab_move_all(lab);
+}
+
+/* Nothing leads to a satellite that has left the table, so the object could not be found there. */
+SATELLITES_TEST(archive_move, an_object_that_is_put_on_a_satellite_that_leaves_is_not_taken_for_put)
+{
     struct err err = {0};
 
     satellites_lab_add(lab, 2);
     satellites_lab_put(lab, "octocat", "x.zip", STR("zip"));
     CHECK_STR(str_z(satellites_lab_home(lab, "octocat")), STR("europe-west-1"));
-    str_reader_init(&body.text, STR("{}"));
-    CHECK_OK(shelf_open(&s, lab->satellites, &lab->arena, &c, &err));
-    CHECK_OK(shelf_put(&s, &lab->arena, key, &body.reader, 2, &o, &result, &err));
-    shelf_close(&s);
-    CHECK(body.drained);
-    CHECK_INT(satellites_lab_copies(lab, key), 1);
-    CHECK_INT(satellites_lab_look(lab, "asia-east-1", key, NULL, NULL), 0);
+    CHECK(put_overtaken(lab, "octocat", overtake_by_drain, &err) < 0);
+    satellites_lab_expect(lab, "octocat", "x@audit.json", STR_EMPTY);
+    satellites_lab_put(lab, "octocat", "x@audit.json", STR("{}"));
     satellites_lab_expect(lab, "octocat", "x@audit.json", STR("{}"));
+}
+
+/* What is kept aside beside a wiki or a former repository is a bundle by its name too. */
+SATELLITES_TEST(archive_move, an_extra_bundle_that_both_sides_have_is_kept_as_a_bundle)
+{
+    struct list_result list;
+    struct shelf s;
+    struct err err = {0};
+    size_t moved;
+
+    satellites_lab_add(lab, 3);
+    fill(lab);
+    for (unsigned i = 0; i < LOGINS; i++)
+        satellites_lab_put(lab, login_of(i), "repo@7.bundle", satellites_lab_bundle(lab, i));
+    struct slots t = add_fourth(lab);
+    unsigned i = mover_of(&t, lab);
+    struct archive_account c = satellites_lab_account(lab, login_of(i));
+    satellites_lab_write(lab, "zone-4", satellites_lab_key(lab, login_of(i), "repo@7.bundle"),
+                         satellites_lab_bundle(lab, 99));
+    CHECK_OK(moves_slot(lab->moves, c.hash[0], NULL, NULL, &moved, &err));
+    struct list_options o = {.prefix = satellites_lab_key(lab, login_of(i), "repo@7@moved-"),
+                             .limit = 10};
+    CHECK_OK(shelf_open(&s, lab->satellites, &lab->arena, &c, &err));
+    CHECK_OK(shelf_list(&s, &lab->arena, &o, &list, &err));
+    CHECK_INT(list.count, 1);
+    CHECK(str_ends(list.entries[0].info.key, STR(".bundle")));
+    shelf_close(&s);
 }
 
 /* Bundles that were damaged before move as they are, and are counted. */

@@ -74,7 +74,6 @@ TEST(archive_record, a_record_reads_as_it_was_written)
     r.repos.items[1].zip = STR("0123");
     r.repos.items[1].url = STR("https://x/y.git");
     r.repos.items[1].extra = STR("{\"wiki\":1}");
-    r.repos.items[1].audited_ms = 1700000009000;
     struct record_repo gone = repo_of(&r.arena, 9);
     gone.listed = false;
     gone.code = ARCHIVE_GONE;

@@ -1,7 +1,9 @@
 /* Satellites: their users and buckets, and how they agree about the table of slots. */
 #include "base/json.h"
+#include "object/overlay.h"
 #include "route/resolve.h"
 #include "unit/archive/satellites_lab.h"
+#include "unit/store/redis_test.h"
 
 #include <stdio.h>
 
@@ -196,21 +198,39 @@ SATELLITES_TEST(archive_satellites, map_epoch_mismatch_refused)
     CHECK(str_find(str_z(err.text), STR("_map/5.json on satellite us-central-1")) >= 0);
 }
 
+/* How many policies lead the user anywhere. */
+static size_t policies_of(struct satellites_lab *lab, struct str user)
+{
+    struct route_policy *all = NULL;
+    size_t count = 0, n = 0;
+    struct err err = {0};
+
+    CHECK_OK(route_list(lab->routes, &lab->arena, &all, &count, &err));
+    for (size_t i = 0; i < count; i++)
+        n += str_eq(all[i].user, user);
+    return n;
+}
+
 SATELLITES_TEST(archive_satellites, a_storage_with_the_table_of_another_archive_is_refused)
 {
     struct satellite_wanted wanted = {.name = STR("zone-4")};
     struct satellite_made made;
     struct slots foreign;
+    struct user user;
     struct err err = {0};
 
     satellites_lab_add(lab, 3);
-    CHECK_OK(satellite_prepare(lab->satellites, &lab->arena, &wanted, &made, &err));
+    struct satellite_prepared prepared = {0};
+    CHECK_OK(satellites_prepare(lab->satellites, &lab->arena, &wanted, 1, &prepared, &err));
     CHECK_OK(slots_first(&foreign, &wanted.name, 1, &err));
     foreign.epoch = 9;
     write_map(lab, 3, &foreign);
-    CHECK_OK(route_set(lab->routes, made.user, STR_EMPTY, STR_EMPTY, &err));
+    CHECK_OK(route_set(lab->routes, prepared.made.user, STR_EMPTY, STR_EMPTY, &err));
     satellites_lab_put(lab, "octocat", "x.zip", STR("zip"));
     CHECK_ERR(satellites_add(lab->satellites, &lab->arena, &wanted, 1, &made, &err), ERR_CONFLICT);
+    /* The user was there before, and stays. The policy was made by the call. */
+    CHECK_INT(policies_of(lab, prepared.made.user), 0);
+    CHECK_OK(users_by_name(lab->users, &lab->arena, STR("zone-4"), &user, &err));
     /* The archive goes on without it. */
     satellites_lab_restart(lab);
     CHECK_OK(satellites_ready(lab->satellites, &err));
@@ -266,6 +286,102 @@ SATELLITES_TEST(archive_satellites, what_cannot_be_a_satellite_is_refused)
     CHECK_ERR(satellites_drain(lab->satellites, STR("nowhere"), &err), ERR_NOT_FOUND);
 }
 
+/* Nothing of a refused newcomer is left. */
+static void expect_nothing_of(struct satellites_lab *lab, const char *name)
+{
+    struct str id = arena_fmt(&lab->arena, "satellite-%s", name);
+    struct bucket *b = NULL;
+    struct user user;
+    struct err err = {0};
+
+    CHECK_ERR(users_by_name(lab->users, &lab->arena, str_z(name), &user, &err), ERR_NOT_FOUND);
+    CHECK_INT(policies_of(lab, id), 0);
+    CHECK_ERR(storage_open_bucket(&b, routes_storage(lab->routes, str_z(name)), id,
+                                  STR("github.com"), &err),
+              ERR_NO_BUCKET);
+}
+
+SATELLITES_TEST(archive_satellites, a_refused_newcomer_leaves_nothing)
+{
+    struct satellite_wanted two[] = {{.name = STR("us-central-1")}, {.name = STR("zone-4")}};
+    struct satellite_wanted keys = {
+        .name = STR("zone-4"), .access = STR("AKIA"), .secret = STR("secret")};
+    struct satellite_made made[2];
+    struct user user;
+    struct err err = {0};
+
+    /* It is refused before anything is made: no storage, keys that are not needed, no slots now. */
+    two[1].name = STR("nowhere");
+    CHECK_ERR(satellites_add(lab->satellites, &lab->arena, two, 2, made, &err), ERR_NOT_FOUND);
+    expect_nothing_of(lab, "us-central-1");
+    CHECK_ERR(satellites_add(lab->satellites, &lab->arena, &keys, 1, made, &err), ERR_INVALID);
+    expect_nothing_of(lab, "zone-4");
+    satellites_lab_add(lab, 2);
+    satellites_lab_put(lab, "octocat", "x.zip", STR("zip"));
+    two[1].name = STR("zone-4");
+    CHECK_ERR(satellites_add(lab->satellites, &lab->arena, two, 2, made, &err), ERR_INVALID);
+    expect_nothing_of(lab, "us-central-1");
+    expect_nothing_of(lab, "zone-4");
+    /* It is refused afterwards: its policy leads elsewhere; its storage has another's bucket. */
+    CHECK_OK(
+        users_add(lab->users, &lab->arena, &(struct user){.name = STR("zone-4")}, &user, &err));
+    CHECK_OK(route_set(lab->routes, user.id, STR_EMPTY, STR("local"), &err));
+    expect_add_refused(lab, "zone-4",
+                       storage_can(routes_storage(lab->routes, STR("zone-4")), STORAGE_CREDENTIALS)
+                           ? ERR_INVALID
+                           : ERR_CONFLICT);
+    CHECK_INT(policies_of(lab, user.id), 1);
+    CHECK_OK(users_by_name(lab->users, &lab->arena, STR("zone-4"), &user, &err));
+}
+
+/* The newcomer is prepared, and then the table cannot be changed. */
+SATELLITES_TEST(archive_satellites, a_newcomer_that_no_table_gets_leaves_nothing)
+{
+    struct satellite_wanted wanted = {.name = STR("zone-4")};
+    struct satellite_made made;
+    struct slots foreign;
+    struct err err = {0};
+
+    satellites_lab_add(lab, 3);
+    satellites_lab_put(lab, "octocat", "x.zip", STR("zip"));
+    /* A table of another archive lies on the storage, in the bucket of a user that is gone. */
+    struct satellite_prepared prepared = {0};
+    CHECK_OK(satellites_prepare(lab->satellites, &lab->arena, &wanted, 1, &prepared, &err));
+    CHECK_OK(slots_first(&foreign, &wanted.name, 1, &err));
+    foreign.epoch = 9;
+    write_map(lab, 3, &foreign);
+    prepared.has_made.bucket = false;
+    satellite_undo(lab->satellites, &prepared);
+    CHECK_ERR(satellites_add(lab->satellites, &lab->arena, &wanted, 1, &made, &err), ERR_CONFLICT);
+    struct user user;
+    CHECK_ERR(users_by_name(lab->users, &lab->arena, STR("zone-4"), &user, &err), ERR_NOT_FOUND);
+    CHECK_INT(policies_of(lab, STR("satellite-zone-4")), 0);
+    CHECK_INT(satellites_lab_look(lab, "zone-4", map_key_of(lab, 9), NULL, NULL), 0);
+    satellites_lab_restart(lab);
+    CHECK_OK(satellites_ready(lab->satellites, &err));
+    satellites_lab_expect(lab, "octocat", "x.zip", STR("zip"));
+}
+
+/* The user of the only satellite is gone, and weir starts: no table can be read. */
+SATELLITES_TEST(archive_satellites, the_lost_user_of_the_only_satellite_is_made_again)
+{
+    struct satellite_wanted wanted = {.name = STR("asia-east-1")}, other = {.name = STR("zone-4")};
+    struct satellite_made made;
+    struct err err = {0};
+
+    satellites_lab_add(lab, 1);
+    satellites_lab_put(lab, "octocat", "x.zip", STR("zip"));
+    CHECK_OK(users_remove(lab->users, STR("asia-east-1"), &err));
+    satellites_lab_restart(lab);
+    CHECK_ERR(satellites_add(lab->satellites, &lab->arena, &other, 1, &made, &err),
+              ERR_UNAVAILABLE);
+    expect_nothing_of(lab, "zone-4");
+    CHECK_OK(satellites_add(lab->satellites, &lab->arena, &wanted, 1, &made, &err));
+    CHECK_STR(made.user, STR("satellite-asia-east-1"));
+    CHECK_INT(satellites_lab_table(lab).count, 1);
+    satellites_lab_expect(lab, "octocat", "x.zip", STR("zip"));
+}
+
 SATELLITES_TEST(archive_satellites, a_slot_is_listed_page_by_page)
 {
     struct slot_ask ask = {.host = STR("github.com"), .slot = 0xa6, .limit = 2};
@@ -289,6 +405,94 @@ SATELLITES_TEST(archive_satellites, a_slot_is_listed_page_by_page)
         ask.after = page.next;
     } while (page.more);
     CHECK_INT(seen, 5);
+}
+
+/* The user of a satellite is gone, as an older weir lets it go: nothing is taken for absent. */
+SATELLITES_TEST(archive_satellites, a_satellite_without_its_user_is_down)
+{
+    struct satellite_wanted wanted = {.name = STR("europe-west-1")};
+    struct satellite_made made;
+    struct archive_account c = satellites_lab_account(lab, "octocat");
+    struct satellite_site site;
+    struct shelf shelf;
+    struct err err = {0};
+
+    satellites_lab_add(lab, 3);
+    satellites_lab_put(lab, "octocat", "x.zip", STR("zip"));
+    CHECK_OK(satellites_ready(lab->satellites, &err));
+    CHECK_OK(users_remove(lab->users, STR("europe-west-1"), &err));
+    CHECK_ERR(satellites_ready(lab->satellites, &err), ERR_UNAVAILABLE);
+    CHECK(str_find(str_z(err.text), STR("the satellite europe-west-1 has no user")) >= 0);
+    CHECK_ERR(shelf_open(&shelf, lab->satellites, &lab->arena, &c, &err), ERR_UNAVAILABLE);
+    CHECK(!satellites_is_up(lab->satellites, STR("europe-west-1")));
+    CHECK(satellites_is_up(lab->satellites, STR("asia-east-1")));
+    satellites_note(lab->satellites, STR("europe-west-1"), 0);
+    CHECK_ERR(satellite_site_find(&site, lab->satellites, &lab->arena, STR("europe-west-1"),
+                                  STR("github.com"), &err),
+              ERR_UNAVAILABLE);
+    CHECK(!satellites_is_up(lab->satellites, STR("europe-west-1")));
+    /* Adding the satellite again makes its user again. */
+    CHECK_OK(satellites_add(lab->satellites, &lab->arena, &wanted, 1, &made, &err));
+    CHECK(made.key.secret.len > 0);
+    CHECK_OK(satellites_ready(lab->satellites, &err));
+    satellites_lab_expect(lab, "octocat", "x.zip", STR("zip"));
+    CHECK_SOON(satellites_is_up(lab->satellites, STR("europe-west-1")));
+}
+
+SATELLITES_TEST(archive_satellites, the_user_of_a_satellite_is_needed)
+{
+    struct user user = {.name = STR("asia-east-1")};
+    struct satellites *second;
+    struct err err = {0};
+
+    CHECK_OK(satellites_user_needed(lab->satellites, &user, &err)); /* a storage, no satellite */
+    second = satellites_lab_second(lab);
+    satellites_lab_add(lab, 2);
+    CHECK_ERR(satellites_user_needed(lab->satellites, &user, &err), ERR_CONFLICT);
+    CHECK_ERR(satellites_user_needed(second, &user, &err), ERR_CONFLICT); /* it has no table yet */
+    user.name = STR("us-central-1");
+    CHECK_OK(satellites_user_needed(lab->satellites, &user, &err));
+    user.name = STR("alice");
+    CHECK_OK(satellites_user_needed(lab->satellites, &user, &err));
+    satellites_close(second);
+}
+
+/* A process that could not load the users does not know which storages are satellites, and makes no
+ * second archive. */
+TEST(archive_satellites, users_that_are_not_loaded_are_not_taken_for_no_table)
+{
+    struct redis_server server = {0};
+    struct satellites *second = NULL;
+    struct satellites_lab lab;
+    struct four four = {0};
+    struct users *unloaded;
+    struct store *store;
+    struct reply *reply;
+    struct slots t;
+    struct err err = {0};
+    char key_file[256];
+
+    need_redis_server(&server);
+    redis_server_kill(&server);
+    four_open_embedded(&four);
+    satellites_lab_open(&lab, &four, LAB_LOCAL);
+    satellites_lab_add(&lab, 3);
+    CHECK_OK(store_call(four.stores[DB_APP], &lab.arena, &reply, &err, STR("FLUSHDB")));
+    snprintf(key_file, sizeof(key_file), "%s/secrets.key", test_dir());
+    store = store_with((struct store_redis_options){.url = str_z(server.url), .timeout_ms = 100});
+    CHECK_OK(users_open(&unloaded, store, key_file, NULL, &err));
+    struct satellites_options o = lab.options;
+    o.users = unloaded;
+    CHECK_OK(satellites_open(&second, &o, &err));
+    CHECK_ERR(satellites_ready(second, &err), ERR_UNAVAILABLE);
+    CHECK_ERR(satellites_current(second, &t, true, &err), ERR_UNAVAILABLE);
+    CHECK(str_find(str_z(err.text), STR("users could not be loaded")) >= 0);
+    satellites_close(second);
+    users_close(unloaded);
+    store_close(store);
+    satellites_lab_close(&lab);
+    four_close(&four);
+    redis_server_kill(&server);
 }
 
 /* Two processes that change the table at once: one of the changes follows the other. */
@@ -350,7 +554,7 @@ SATELLITES_TEST(archive_satellites, a_bucket_is_used_when_a_satellite_has_an_obj
     CHECK_OK(satellites_bucket(lab->satellites, &lab->arena, STR("a.example"), &bucket, &err));
     CHECK_OK(satellites_bucket_used(lab->satellites, &lab->arena, bucket, &used, &err));
     CHECK(!used);
-    CHECK_OK(satellites_make_bucket(lab->satellites, STR("us-central-1"), bucket, &err));
+    CHECK_OK(satellites_make_bucket(lab->satellites, STR("us-central-1"), bucket, NULL, &err));
     CHECK_OK(satellites_bucket_used(lab->satellites, &lab->arena, bucket, &used, &err));
     CHECK(!used);
     struct shelf s;
