@@ -29,8 +29,10 @@ static int path_open_tree(struct head_tree *out, struct lake *l, struct arena *a
                           const struct lake_repo *r, struct str commit_id, struct lake_path *p,
                           struct err *err)
 {
-    int code = p->tree.p ? 0 : lake_commit_tree(l, a, r, commit_id, &p->tree, err);
+    bool known = p->tree.p && str_eq(p->tree_of, commit_id);
+    int code = known ? 0 : lake_commit_tree(l, a, r, commit_id, &p->tree, err);
 
+    p->tree_of = commit_id;
     *out = (struct head_tree){.root = p->tree};
     if (code == 0 && p->now)
         out->store = (struct tree_store){.cache = l->cache, .scope = r->partition, .now = true};
@@ -243,6 +245,7 @@ static int look_at_branch(struct look *k, const struct lake_branch *b, struct st
                           struct err *err)
 {
     k->path.tree = tree;
+    k->path.tree_of = b->commit_id;
     if (k->path.now && b->sealed_count > LOOK_SEALED_MAX)
         return ERR_AGAIN;
     return lake_read_paths(k->lake, k->arena, k->repo, b, &k->path, 1, err);
@@ -299,7 +302,7 @@ static bool look_by_cache(struct look *k, int *code, struct err *err)
     if (*code == 0 && !b->tree.p && k->path.tree.p)
         branch_cache_put(k->lake->branches, k->repo->partition, &b->branch, STR_EMPTY,
                          k->path.tree);
-    k->path.tree = STR_EMPTY; /* it may be the cache's */
+    k->path.tree = k->path.tree_of = STR_EMPTY; /* they may be the cache's */
     cached_branch_unref(b);
     return *code != ERR_NOT_FOUND && (*code != ERR_AGAIN || k->path.now);
 }

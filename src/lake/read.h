@@ -36,9 +36,11 @@ struct lake_path {
     /* set by the caller: the tree is read without waiting, and lake_read_paths() returns ERR_AGAIN
      * if that is not possible */
     bool now;
-    /* The tree of the branch's head. Set by the caller if it knows the tree; otherwise p is NULL,
-     * and lake_read_paths() sets it if it reads the tree. */
-    struct str tree;
+    /* The id of a commit and of its tree. Set by the caller if it knows the tree of the branch's
+     * head; otherwise tree.p is NULL, and lake_read_paths() sets both if it reads the tree. A tree
+     * of another commit than the branch's head is not used: the branch may have moved between two
+     * tries. */
+    struct str tree_of, tree;
     /* The answer: */
     struct kv_value staged;    /* the row of the staging token */
     bool is_below;             /* a sealed token or the tree has the path */

@@ -319,6 +319,23 @@ LAKE_LAB_TEST(lake_race, a_removal_that_meets_a_commit_is_not_undone)
     hand_release(&h);
 }
 
+/* The row that is removed was only staged when the removal read it, and is in the tree when the
+ * removal reads again. */
+LAKE_LAB_TEST(lake_race, a_removal_of_a_path_that_is_just_committed_is_made)
+{
+    struct hand h = hand_of(lab), other = hand_second(lab);
+
+    hand_put(&h, "main", "a", "1");
+    hand_put(&h, "main", "b", "1");
+    steps_plan(STEPS_BEFORE, "lake.stage", 1, other_commits, &other);
+    hand_remove(&h, "main", "a");
+    CHECK(steps_happened());
+    hand_expect_list(&h, "main@", "a b");
+    hand_expect_list(&h, "main", "b");
+    hand_release(&other);
+    hand_release(&h);
+}
+
 LAKE_LAB_TEST(lake_race, a_write_into_a_dropped_token_leaves_nothing_there)
 {
     struct hand h = hand_of(lab), other = hand_second(lab);
