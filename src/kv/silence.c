@@ -7,16 +7,23 @@
 #include "base/clock.h"
 #include "kv/kv_int.h"
 
-static int silence_ask(struct kv *kv, struct err *err)
+/* Notes an answer of the server. It ends the silence. */
+static void silence_heard(struct kv *kv, uint64_t now)
 {
     struct kv_silence *s = &kv->silence;
+
+    atomic_store(&s->heard_ns, now);
+    if (atomic_load(&s->is_silent) && atomic_exchange(&s->is_silent, false))
+        log_info(kv->log, "kv.answers", log_z("driver", kv->driver));
+}
+
+static int silence_ask(struct kv *kv, struct err *err)
+{
     int code = kv->ops->ask(kv, err);
 
     if (code == ERR_UNAVAILABLE || code == ERR_BUSY)
         return code;
-    atomic_store(&s->heard_ns, clock_mono_ns());
-    if (atomic_exchange(&s->is_silent, false))
-        log_info(kv->log, "kv.answers", log_z("driver", kv->driver));
+    silence_heard(kv, clock_mono_ns());
     return 0; /* if the answer was an error, the caller's own call has it too */
 }
 
@@ -51,7 +58,7 @@ int kv_call_ends(struct kv *kv, uint64_t began_ns, int code)
         return code;
     uint64_t now = clock_mono_ns();
     if (code == 0 || code == ERR_PRECONDITION)
-        atomic_store(&s->heard_ns, now);
+        silence_heard(kv, now);
     else if (now - began_ns >= kv->timeout_ns && atomic_load(&s->heard_ns) < began_ns &&
              !atomic_exchange(&s->is_silent, true))
         log_warn(kv->log, "kv.silent", log_z("driver", kv->driver), log_z("error", err_name(code)));

@@ -163,6 +163,9 @@ static int object_same_query(struct rest_call *c, const struct lake_repo *repo,
 
     if (!object_etag_is_single(etag))
         code = lake_body_etag(web_of(c)->lake, c->arena, repo, e, &etag, err);
+    if (code == 0 && !object_etag_is_single(etag))
+        code =
+            err_set(err, ERR_UNSUPPORTED, "the object has no ETag that a presigned URL could name");
     if (code == 0) {
         buf_append_z(&text, "x-weir-if-match=%22");
         url_encode(&text, etag, false);
