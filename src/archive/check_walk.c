@@ -143,6 +143,7 @@ static int walk_slot(struct check_walk *w, struct err *err)
     while (code == 0 && page.more && !w->ended) {
         struct slot_ask ask = {.satellite = w->satellite,
                                .host = w->host.host,
+                               .bucket = w->host.bucket,
                                .slot = w->slot,
                                .after = buf_str(&after)};
         code = satellites_list_slot(w->archive->satellites, &a, &ask, &page, err);

@@ -515,8 +515,8 @@ int satellites_list_slot(struct satellites *s, struct arena *a, const struct slo
                              .limit = ask->limit ? ask->limit : OBJECT_LIST_MAX};
     struct satellite_site site;
     struct object_place p;
-    struct str bucket;
-    int code = satellites_bucket(s, a, ask->host, &bucket, err);
+    struct str bucket = ask->bucket;
+    int code = bucket.len ? 0 : satellites_bucket(s, a, ask->host, &bucket, err);
 
     *out = (struct list_result){0};
     if (code == 0)

@@ -158,6 +158,7 @@ const struct move_stats *satellites_moves(const struct satellites *s);
  * bucket that does not exist has no keys. */
 struct slot_ask {
     struct str satellite, host, after;
+    struct str bucket; /* empty: that of the host's forge */
     unsigned slot;
     size_t limit; /* 0: OBJECT_LIST_MAX */
 };

@@ -106,6 +106,9 @@ static int rebuild_do(struct rest_call *c, struct storage *home, struct twice_li
     struct rebuild_options o = {.newest = rest_bool(c, "newest"), .twice = twice_add, .ctx = l};
     struct str name = rest_text(c, "bucket");
 
+    if (rest_bool(c, "remove") + rest_bool(c, "take_over") + rest_bool(c, "from_contents") > 1)
+        return err_set(err, ERR_INVALID,
+                       "choose one of \"remove\", \"take_over\" and \"from_contents\"");
     if (rest_bool(c, "remove"))
         return shard_remove_left(r->shards, home, name, err);
     if (rest_bool(c, "take_over"))
