@@ -34,6 +34,7 @@ struct cache_slot {
     uint64_t hash;
     /* The users, and the table while it has the slot. Users are added under the stripe's lock. */
     _Atomic(unsigned) refs;
+    _Atomic(uint64_t) asked; /* for cache_node_asked(): one bit for each block, modulo 64 */
     enum slot_state state;
     struct err *err;               /* why loading failed */
     const struct cache_kind *kind; /* how to free the value */
@@ -491,6 +492,15 @@ int cache_node(struct tree_store *t, const struct node_id *id, struct cache_slot
     if (code == 0)
         *out = (*hold)->value;
     return code;
+}
+
+bool cache_node_asked(struct cache_slot *node, size_t block)
+{
+    /* The bits only advise, so they need no order. */
+    uint64_t bit = UINT64_C(1) << block % 64;
+
+    return atomic_load_explicit(&node->asked, memory_order_relaxed) & bit ||
+           atomic_fetch_or_explicit(&node->asked, bit, memory_order_relaxed) & bit;
 }
 
 void cache_written(struct tree_store *t, const struct node_id *id, unsigned level, struct str file)
