@@ -1,8 +1,7 @@
 /* The tree cache in memory: a hash table in stripes, which are parts with a lock each. A *slot* of
  * the table holds one open node or one decoded block, and is found by its key. The total memory is
- * bounded. Slots are dropped in the order in which they came, but a slot that was used meanwhile
- * goes back to the end of the line (second chance). Blocks may take an eighth of the memory: a
- * missing node costs a read, a missing block only its decoding.
+ * bounded, and the least recently used slots of each stripe are dropped first. Blocks may take an
+ * eighth of the memory: a missing node costs a read, a missing block only its decoding.
  *
  * All look-ups in one tree use the same few slots. So a use writes as little as possible: memory
  * that one processor writes costs the next processor more than the look-up itself. */
@@ -35,7 +34,7 @@ struct cache_slot {
     uint64_t hash;
     /* The users, and the table while it has the slot. Users are added under the stripe's lock. */
     _Atomic(unsigned) refs;
-    bool used; /* guarded by the stripe's lock: used since it came to the end of the list */
+    _Atomic(uint64_t) asked; /* for cache_node_asked(): one bit for each block, modulo 64 */
     enum slot_state state;
     struct err *err;               /* why loading failed */
     const struct cache_kind *kind; /* how to free the value */
@@ -252,37 +251,25 @@ static enum cache_sort cache_giver(struct tree_cache *c)
     return blocks && (no_nodes || blocks > c->max / CACHE_BLOCK_SHARE) ? CACHE_BLOCKS : CACHE_NODES;
 }
 
-/* Takes the first slot off the list that was not used since it came to the end, and drops it from
- * the table. Returns the slot if no user holds it, and else NULL. The caller has the lock. */
-static struct cache_slot *stripe_drop(struct tree_cache *c, struct cache_stripe *stripe,
-                                      struct list *use)
-{
-    if (list_empty(use))
-        return NULL;
-    struct cache_slot *oldest = list_entry(use->next, struct cache_slot, use);
-    while (oldest->used) {
-        oldest->used = false;
-        list_remove(&oldest->use);
-        list_push(use, &oldest->use);
-        oldest = list_entry(use->next, struct cache_slot, use);
-    }
-    stripe->evicted++;
-    return slot_forget(c, stripe, oldest) ? oldest : NULL;
-}
-
-/* Drops a slot of one stripe after another until the memory is within its bound. A slot that is in
- * use also leaves the table; its last user frees its memory. */
+/* Drops the oldest slot of one stripe after another until the memory is within its bound. A slot
+ * that is in use also leaves the table; its last user frees its memory. */
 static void cache_make_room(struct tree_cache *c)
 {
     while (cache_bytes(c) > c->max) {
         unsigned hand = atomic_fetch_add(&c->hand, 1);
         struct cache_stripe *stripe = &c->stripes[hand % CACHE_STRIPES];
         struct list *use = &stripe->use[cache_giver(c)];
+        struct cache_slot *oldest = NULL;
         mutex_lock(&stripe->lock);
-        struct cache_slot *dropped = stripe_drop(c, stripe, use);
+        if (!list_empty(use)) {
+            oldest = list_entry(use->next, struct cache_slot, use);
+            stripe->evicted++;
+            if (!slot_forget(c, stripe, oldest))
+                oldest = NULL;
+        }
         mutex_unlock(&stripe->lock);
-        if (dropped)
-            slot_free(dropped);
+        if (oldest)
+            slot_free(oldest);
     }
 }
 
@@ -367,6 +354,7 @@ static int slot_get(struct cache_slot **out, struct tree_cache *c, struct str ke
 {
     uint64_t hash = hash_xxh3(key, c->seed);
     struct cache_stripe *stripe = stripe_of(c, hash);
+    struct list *use = &stripe->use[kind->sort];
     int code = 0;
 
     *out = NULL;
@@ -382,8 +370,10 @@ static int slot_get(struct cache_slot **out, struct tree_cache *c, struct str ke
         atomic_fetch_add(&s->refs, 1);
         while (s->state == SLOT_LOADING)
             cond_wait(&stripe->loaded, &stripe->lock);
-        if (!s->used)
-            s->used = true;
+        if (s->state == SLOT_READY && use->prev != &s->use) { /* it is not the newest already */
+            list_remove(&s->use);
+            list_push(use, &s->use);
+        }
     } else {
         stripe->misses++;
         s = slot_add(stripe, hash, key, kind);
@@ -502,6 +492,15 @@ int cache_node(struct tree_store *t, const struct node_id *id, struct cache_slot
     if (code == 0)
         *out = (*hold)->value;
     return code;
+}
+
+bool cache_node_asked(struct cache_slot *node, size_t block)
+{
+    /* The bits only advise, so they need no order. */
+    uint64_t bit = UINT64_C(1) << block % 64;
+
+    return atomic_load_explicit(&node->asked, memory_order_relaxed) & bit ||
+           atomic_fetch_or_explicit(&node->asked, bit, memory_order_relaxed) & bit;
 }
 
 void cache_written(struct tree_store *t, const struct node_id *id, unsigned level, struct str file)

@@ -16,6 +16,9 @@ struct cache_slot; /* a hold */
  * waiting, and the node is not in memory. */
 int cache_node(struct tree_store *t, const struct node_id *id, struct cache_slot **hold,
                const struct node **out, struct err *err) MUST_CHECK;
+/* Notes that a look-up asks for a block of the node, and returns whether probably another one has
+ * done so before, since the node came into memory. */
+bool cache_node_asked(struct cache_slot *node, size_t block);
 /* Gives a decoded block of an open node, and caches it. ERR_AGAIN: t->now is set, and the call
  * would have to wait for another thread that is decoding the block. */
 int cache_block(struct tree_store *t, const struct node *n, size_t block, struct cache_slot **hold,

@@ -1,6 +1,7 @@
 /* A position in one node. The node's blocks are decoded one after another. Blocks of nodes above
- * the leaves stay in the cache. Blocks of leaves stay in the cache only after look-ups of single
- * keys, so that reading a whole tree does not evict everything else. */
+ * the leaves stay in the cache. Blocks of leaves stay in the cache only if look-ups of single keys
+ * have asked for them twice, so that neither reading a whole tree nor look-ups of random keys evict
+ * everything else. */
 #include "lake/tree_spine.h"
 
 int node_cursor_open(struct node_cursor *c, struct tree_store *t, const struct node_id *id,
@@ -31,7 +32,7 @@ static int cursor_decode(struct node_cursor *c, size_t block, struct str *bytes,
 {
     struct tree_cache *cache = c->store->cache;
 
-    if (c->keep || c->node->level > 0)
+    if (c->node->level > 0 || (c->keep && cache_node_asked(c->node_hold, block)))
         return cache_block(c->store, c->node, block, &c->block_hold, bytes, err);
     if (cache_block_peek(cache, c->node, block, &c->block_hold, bytes))
         return 0;

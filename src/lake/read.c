@@ -29,10 +29,10 @@ static int path_open_tree(struct head_tree *out, struct lake *l, struct arena *a
                           const struct lake_repo *r, struct str commit_id, struct lake_path *p,
                           struct err *err)
 {
-    bool known = p->tree.p && str_eq(p->tree_of, commit_id);
-    int code = known ? 0 : lake_commit_tree(l, a, r, commit_id, &p->tree, err);
+    bool is_known = p->commit.len && str_eq(p->commit, commit_id);
+    int code = is_known ? 0 : lake_commit_tree(l, a, r, commit_id, &p->tree, err);
 
-    p->tree_of = commit_id;
+    p->commit = code == 0 ? commit_id : STR_EMPTY;
     *out = (struct head_tree){.root = p->tree};
     if (code == 0 && p->now)
         out->store = (struct tree_store){.cache = l->cache, .scope = r->partition, .now = true};
@@ -239,16 +239,20 @@ static int look_at_commit(struct look *k, const struct lake_ref *ref, struct err
     return code;
 }
 
-/* `tree` is the tree of the branch's head; p NULL: it is not known. Afterwards k->path.tree is the
- * tree, if it is known or was read. */
-static int look_at_branch(struct look *k, const struct lake_branch *b, struct str tree,
-                          struct err *err)
+static int look_at_branch(struct look *k, const struct lake_branch *b, struct err *err)
 {
-    k->path.tree = tree;
-    k->path.tree_of = b->commit_id;
     if (k->path.now && b->sealed_count > LOOK_SEALED_MAX)
         return ERR_AGAIN;
     return lake_read_paths(k->lake, k->arena, k->repo, b, &k->path, 1, err);
+}
+
+/* Keeps the branch for later reads, with the tree of its head if it was read. */
+static void look_keep(struct look *k, const struct lake_branch *b)
+{
+    bool is_known = b->commit_id.len && str_eq(k->path.commit, b->commit_id);
+
+    branch_cache_put(k->lake->branches, k->repo->partition, b, STR_EMPTY,
+                     is_known ? k->path.tree : STR_EMPTY);
 }
 
 /* Reads the path, and then the branch. If the branch has changed meanwhile, reads both again. A
@@ -260,7 +264,7 @@ static int look_until_same(struct look *k, struct lake_branch *b, struct err *er
     struct lake_repo now;
     int code;
 
-    while ((code = look_at_branch(k, b, STR_EMPTY, err)) == ERR_AGAIN && !k->path.now) {
+    while ((code = look_at_branch(k, b, err)) == ERR_AGAIN && !k->path.now) {
         code = clock_mono_ms() > deadline
                    ? err_code(err, ERR_BUSY)
                    : lake_read_branch(k->lake, NULL, k->arena, k->repo, name, &now, b, err);
@@ -268,7 +272,7 @@ static int look_until_same(struct look *k, struct lake_branch *b, struct err *er
             return code;
     }
     if (code == 0)
-        branch_cache_put(k->lake->branches, k->repo->partition, b, STR_EMPTY, k->path.tree);
+        look_keep(k, b);
     return code;
 }
 
@@ -298,11 +302,12 @@ static bool look_by_cache(struct look *k, int *code, struct err *err)
 
     if (!b)
         return false;
-    *code = look_at_branch(k, &b->branch, b->tree, err);
-    if (*code == 0 && !b->tree.p && k->path.tree.p)
-        branch_cache_put(k->lake->branches, k->repo->partition, &b->branch, STR_EMPTY,
-                         k->path.tree);
-    k->path.tree = k->path.tree_of = STR_EMPTY; /* they may be the cache's */
+    k->path.commit = b->tree.p ? b->branch.commit_id : STR_EMPTY;
+    k->path.tree = b->tree;
+    *code = look_at_branch(k, &b->branch, err);
+    if (*code == 0 && !b->tree.p && k->path.commit.len)
+        look_keep(k, &b->branch);
+    k->path.commit = STR_EMPTY; /* it is the cache's */
     cached_branch_unref(b);
     return *code != ERR_NOT_FOUND && (*code != ERR_AGAIN || k->path.now);
 }

@@ -36,11 +36,10 @@ struct lake_path {
     /* set by the caller: the tree is read without waiting, and lake_read_paths() returns ERR_AGAIN
      * if that is not possible */
     bool now;
-    /* The id of a commit and of its tree. Set by the caller if it knows the tree of the branch's
-     * head; otherwise tree.p is NULL, and lake_read_paths() sets both if it reads the tree. A tree
-     * of another commit than the branch's head is not used: the branch may have moved between two
-     * tries. */
-    struct str tree_of, tree;
+    /* A commit and its tree, so that the tree of the branch's head need not be looked up. Set by
+     * the caller if it knows a tree, and by lake_read_paths() if it reads one. `commit` empty: none
+     * is known. */
+    struct str commit, tree;
     /* The answer: */
     struct kv_value staged;    /* the row of the staging token */
     bool is_below;             /* a sealed token or the tree has the path */

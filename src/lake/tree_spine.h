@@ -17,7 +17,7 @@ struct node_cursor {
     /* offset of the record in its block; SIZE_MAX: not known, because the cursor was moved by a
      * seek */
     size_t from;
-    bool keep;      /* blocks of leaves are cached, too */
+    bool keep;      /* blocks of leaves that are asked for again are cached, too */
     struct buf own; /* the decoded block of a leaf, if it is not in the cache */
     struct block_cursor at;
 };

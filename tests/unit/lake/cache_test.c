@@ -69,6 +69,33 @@ TEST(lake_cache, a_cache_without_memory_still_reads)
     world_close(&w);
 }
 
+TEST(lake_cache, a_block_of_a_leaf_is_cached_when_it_is_asked_for_again)
+{
+    struct tree_cache_stats stats;
+    struct tree_record record;
+    struct tree_result r;
+    struct arena a = ARENA_INIT(1 << 16);
+    struct set s;
+    struct world w;
+    struct err err = {0};
+    uint64_t misses[4];
+    char room[64];
+
+    cache_world(&w, 1 << 20, NULL, 0);
+    cache_set(&w, &s, &r);
+    cache_reopen(&w, 1 << 20, NULL, 0);
+    for (size_t i = 0; i < ARRAY_SIZE(misses); i++) {
+        CHECK_OK(tree_get(&w.store, &a, str_z(r.root), set_key(room, 77), &record, &err));
+        tree_cache_stats(w.cache, &stats);
+        misses[i] = stats.misses;
+    }
+    CHECK_INT(misses[1], misses[0] + 1); /* now the block is cached */
+    CHECK_INT(misses[2], misses[1]);
+    CHECK_INT(misses[3], misses[1]);
+    arena_release(&a);
+    world_close(&w);
+}
+
 struct getter {
     struct world *w;
     const char *root;
