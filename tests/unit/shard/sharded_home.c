@@ -3,6 +3,7 @@
 
 #include "object/local/local_adopt.h"
 #include "object/part_names.h"
+#include "shard/move.h"
 #include "shard/names.h"
 #include "unit/test.h"
 
@@ -209,7 +210,7 @@ static int home_remove(struct overlay *o, struct storage *home, struct str user,
     for (size_t i = 1; i < m->place_count && code == 0; i++)
         code = local_remove_shard(home, m->places[i].bucket, err);
     if (code == 0)
-        code = home->ops->remove_bucket(home, user, s->log->name, err);
+        code = shard_remove_log(home, s->log, err);
     if (code == 0)
         code = sharded_open_home(s, &first, err);
     if (code == 0)
