@@ -270,19 +270,27 @@ TEST(shard_linear, ten_thousand_requests_on_a_key_are_checked_soon)
     }
 }
 
+static bool is_done_write(const struct linear_op *op)
+{
+    return op->kind == LINEAR_WRITE && op->outcome == LINEAR_DONE && op->value != LINEAR_ABSENT;
+}
+
+/* The read and both writes are of one client, which makes one request at a time. */
 TEST(shard_linear, one_stale_read_among_ten_thousand_requests_is_found)
 {
     static struct linear_op ops[MANY];
 
     for (int round = 0; round < 5; round++) {
         long_history(ops, round % 2);
-        /* The last read of a value that was overwritten long ago. */
-        size_t last = MANY - 1, old = MANY / 2;
+        size_t last = MANY - 1;
         while (ops[last].kind != LINEAR_READ)
             last--;
-        while (ops[old].kind != LINEAR_WRITE || ops[old].outcome != LINEAR_DONE ||
-               ops[old].value == LINEAR_ABSENT)
-            old--;
+        size_t newer = last - CLIENTS;
+        while (!is_done_write(&ops[newer]))
+            newer -= CLIENTS;
+        size_t old = newer - MANY / 2 / CLIENTS * CLIENTS;
+        while (!is_done_write(&ops[old]))
+            old -= CLIENTS;
         ops[last].value = ops[old].value;
         struct buf why = {0};
         CHECK_INT(linear_check_key(ops, MANY, &why), LINEAR_WRONG);
