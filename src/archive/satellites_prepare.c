@@ -372,8 +372,7 @@ bool satellite_has_left(struct satellites *s, struct str name)
     struct err err;
     bool has = users_by_name(s->o.users, &a, name, &user, &err) == 0 &&
                str_eq(user.id, satellite_user_id(&a, name)) &&
-               user_policy(s, &a, user.id, &leads, &err) == 0 &&
-               (leads.len == 0 || str_eq(leads, name)); /* the policy is removed first */
+               user_policy(s, &a, user.id, &leads, &err) == 0 && str_eq(leads, name);
 
     arena_release(&a);
     return has;
