@@ -8,10 +8,10 @@
  *
  * If a host is in the configuration file, its entry in the store is ignored. Both replace the
  * built-in github.com. No two forges have the same bucket: an entry of the store that has the
- * bucket of another forge is logged and not used. Tokens are encrypted with the key file of the data folder (route/seal.h).
- * The id of a token is computed from the key file and the token. So the id is the same in every
- * weir process, and the token cannot be guessed from it. A change that was made in another process
- * takes effect here when its message arrives.
+ * bucket of another forge is logged and not used. Tokens are encrypted with the key file of the
+ * data folder (route/seal.h). The id of a token is computed from the key file and the token. So the
+ * id is the same in every weir process, and the token cannot be guessed from it. A change that was
+ * made in another process takes effect here when its message arrives.
  *
  * A host that an administrator has named may have loopback or private addresses; the built-in
  * github.com may not. Tokens leave this module only in a session's requests. Any thread may call

@@ -519,9 +519,10 @@ const struct command archive_commands[] = {
      .flags = client_flags,
      .configured = true,
      .summary = "Check records against the stored objects",
-     .help = "Compares the record of the account, or of all accounts, with the objects in the "
-             "storage and with the schedule, and lists what does not fit. Without an account, it also "
-             "lists objects and open uploads on all satellites that no archived account explains.",
+     .help =
+         "Compares the record of the account, or of all accounts, with the objects in the "
+         "storage and with the schedule, and lists what does not fit. Without an account, it also "
+         "lists objects and open uploads on all satellites that no archived account explains.",
      .examples = "weir archive check\nweir archive check github.com/octocat",
      .call = &check_archive},
     {.name = "archive rebuild",
