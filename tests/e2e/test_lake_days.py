@@ -56,9 +56,11 @@ def store(request, tmp_path):
 def timed_calls(lake):
     """The statuses of calls that need the records, and how many seconds they took, both by the calls' names. The calls are
     made at the same time."""
+    client = lake.server.s3(read_timeout=30)  # making one takes long
+
     def s3(method, **more):
         try:
-            return getattr(lake.server.s3(read_timeout=30), method)(Bucket="repo", **more)["ResponseMetadata"]["HTTPStatusCode"]
+            return getattr(client, method)(Bucket="repo", **more)["ResponseMetadata"]["HTTPStatusCode"]
         except ClientError as e:
             return e.response["ResponseMetadata"]["HTTPStatusCode"]
 
