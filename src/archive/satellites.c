@@ -20,6 +20,19 @@ enum {
 
 /* --- opening --- */
 
+/* Reads the table again if the last reading failed, for example because the store was away when
+ * the process started. A process without runners does not read it by itself. */
+static void satellites_read_again(struct satellites *s)
+{
+    struct err err;
+
+    mutex_lock(&s->lock);
+    bool failed = s->fault.code < 0;
+    mutex_unlock(&s->lock);
+    if (failed && satellites_reload(s, &err) < 0)
+        log_debug(s->o.log, "archive.table", log_z("error", err.text));
+}
+
 /* Asks the satellites that are down for their table; the first time, asks all satellites. Runners
  * claim no accounts of a satellite that is down, so only this function notices when it is up
  * again. */
@@ -28,6 +41,7 @@ static struct loop_sleep satellites_probe(void *ctx)
     struct satellites *s = ctx;
     struct slots *tables = xcalloc(2, sizeof(*tables)), *t = &tables[0];
 
+    satellites_read_again(s);
     satellites_table(s, t);
     for (size_t i = 0; i < t->count && !loop_is_stopping(&s->prober); i++) {
         struct str name = str_z(t->names[i]);
@@ -100,11 +114,28 @@ static int satellites_check_users(struct satellites *s, struct err *err)
     return code;
 }
 
+/* Whether the users, among whom the satellites are looked for, were loaded. */
+static bool satellites_know_users(struct satellites *s)
+{
+    struct arena a = ARENA_INIT(EPOCH_ARENA_MAX);
+    struct user user;
+    struct err err;
+    bool known = users_by_name(s->o.users, &a, STR("satellite"), &user, &err) != ERR_UNAVAILABLE;
+
+    arena_release(&a);
+    return known;
+}
+
 int satellites_ready(struct satellites *s, struct err *err)
 {
     mutex_lock(&s->lock);
     struct err fault = s->fault;
+    bool has_table = s->table.epoch > 0;
     mutex_unlock(&s->lock);
+    /* A process that has no users yet, and has seen no table, cannot say whether there is an
+     * archive. It serves what else it can. */
+    if (fault.code == ERR_UNAVAILABLE && !has_table && !satellites_know_users(s))
+        return 0;
     return fault.code < 0 ? err_set(err, fault.code, "%s", fault.text)
                           : satellites_check_users(s, err);
 }
