@@ -227,8 +227,7 @@ static int bucket_create(struct bucket_create *c, struct err *err)
     generation_begin(&c->l->generations, c->info->name);
     code = db_apply(c->l->db, DB_DURABLE, create_run, c, err);
     generation_end(&c->l->generations, c->info->name);
-    if (code == 0)
-        change_tapped(&c->change);
+    change_end(&c->change, code);
     return code;
 }
 
