@@ -37,11 +37,6 @@ int bucket_row_get(struct local_bucket *b, struct db_view *view, struct buf *row
 
 /* --- generations (docs/local-storage.md, L10) --- */
 
-uint64_t local_generation(struct storage *s, struct str bucket)
-{
-    return generation_get(&local_of(s)->generations, bucket);
-}
-
 static int change_bucket(struct row_change *c, struct err *err)
 {
     struct local *l = c->b->local;

@@ -574,7 +574,6 @@ int local_open_bucket(struct bucket **out, struct storage *s, struct str user, s
                       struct err *err);
 int local_list_buckets(struct storage *s, struct arena *a, struct str owner, struct str after,
                        size_t limit, struct bucket_info **out, size_t *count, struct err *err);
-uint64_t local_generation(struct storage *s, struct str bucket);
 struct bucket *local_bucket_ref(struct bucket *b);
 void local_bucket_unref(struct bucket *b);
 
