@@ -545,10 +545,8 @@ void respond_encryption(struct call *c);
 
 /* --- checksum.c: checksums that weir makes (docs/gateway.md) --- */
 
-/* Returns the kind of checksum to make for a new object or part whose client claims none;
- * DIGEST_MD5: none is made. */
-enum digest_kind checksum_default(const struct call *c);
-/* Like checksum_default(), for a part of an upload with this metadata. */
+/* Returns the kind of checksum to make for a part whose client claims none, of an upload with this
+ * metadata; DIGEST_MD5: none is made. */
 enum digest_kind checksum_of_part(const struct object_meta *upload);
 /* Reads the kind in x-amz-checksum-algorithm; DIGEST_MD5: the header is not given. InvalidRequest:
  * the kind is unknown. */

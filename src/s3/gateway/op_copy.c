@@ -232,8 +232,8 @@ static int checksum_to_make(struct call *c, struct put_options *o, enum digest_k
     if (code < 0)
         return code;
     /* A checksum that weir made by itself is not copied to an object that hides its MD5. */
-    bool unwanted =
-        *out == DIGEST_MD5 && checksum_default(c) == DIGEST_MD5 && sum->kind == DIGEST_CRC64NVME;
+    bool unwanted = *out == DIGEST_MD5 && sse_checksum(c->encryption.kind) == DIGEST_MD5 &&
+                    sum->kind == DIGEST_CRC64NVME;
     bool other = *out != DIGEST_MD5 && !checksum_is_whole(sum, *out);
     if (*out != DIGEST_MD5 && !other)
         *out = DIGEST_MD5;
@@ -286,7 +286,7 @@ static int read_and_put(struct call *c, struct copy_source *s, struct put_option
 
     if (make == DIGEST_MD5 && sum->type != CHECKSUM_FULL_OBJECT &&
         !target_is_foreign(&c->target.at))
-        make = sum->type == CHECKSUM_COMPOSITE ? sum->kind : checksum_default(c);
+        make = sum->type == CHECKSUM_COMPOSITE ? sum->kind : sse_checksum(c->encryption.kind);
     if (sum->type == CHECKSUM_COMPOSITE) /* made of parts' checksums, but the copy has no parts */
         *sum = (struct object_checksum){0};
     if (target_is_foreign(&c->target.at)) {

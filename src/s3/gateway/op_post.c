@@ -161,7 +161,7 @@ static int store_file(struct call *c, struct post *p, struct put_result *out, st
         o.meta.tags = c->new_tags;
     if (code == 0)
         code = encrypt_new(c, NULL, &o, err);
-    said.otherwise = checksum_default(c);
+    said.otherwise = sse_checksum(c->encryption.kind);
     if (code == 0)
         code = put_body_init(&p->body, c, &p->form.file, &said, &o, err);
     if (code < 0)
