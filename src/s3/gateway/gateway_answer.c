@@ -206,7 +206,7 @@ void call_log_failure(struct call *c, int code, const struct err *err)
 
     if (status >= 500 && status != 501)
         log_warn(http_request_log(c->http), "s3.failed",
-                 log_z("operation", c->op ? s3_operation_name(c->op->id) : ""),
+                 log_z("operation", c->op ? s3_operations[c->op->id].name : ""),
                  log_s("bucket", c->bucket_name), log_z("error", err_name(code)),
                  log_z("text", err->text));
 }

@@ -288,6 +288,9 @@ bool call_may(struct call *c, struct call_target *t, enum s3_action action, stru
 bool call_may_ever(struct call *c, struct call_target *t, enum s3_action action);
 /* May everybody, without a signature, do the action on the object? */
 bool call_anyone_may(struct call *c, enum s3_action action, const struct object_info *object);
+/* Returns the action that the operation needs a right for, on the version that the request names.
+ */
+enum s3_action call_action(const struct call *c);
 /* Like call_may(), but returns 0, or AccessDenied if the user may not. */
 int call_need(struct call *c, struct call_target *t, enum s3_action action, struct str key,
               const struct object_info *object, struct err *err) MUST_CHECK;

@@ -155,7 +155,7 @@ static int take_tags(struct call *c, struct copy_source *s, struct object_meta *
     if (code < 0)
         return code;
     c->new_tags = from->meta.tags;
-    code = call_need(c, &c->target, s3_operation_action(c->op->id, false), c->key, NULL, err);
+    code = call_need(c, &c->target, s3_operations[c->op->id].action, c->key, NULL, err);
     return code < 0 ? code : call_need_tagging(c, err);
 }
 
