@@ -217,10 +217,6 @@ bool call_ignores(struct str parameter);
 
 int call_parse(struct call *c, struct err *err) MUST_CHECK;
 int call_authenticate(struct call *c, struct err *err) MUST_CHECK;
-/* Checks that an object of the bucket may have the key, as object_key_check() does. Keys of a space
- * (route/space.h) may be longer than those of S3. */
-int call_check_key(const struct call *c, struct str bucket, struct str key,
-                   struct err *err) MUST_CHECK;
 /* For a preflight whose signature cannot be checked: sets the user whom its address names. */
 void call_claim(struct call *c);
 struct str call_signed_method(const struct call *c); /* the method that the signature covers */

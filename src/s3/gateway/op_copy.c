@@ -35,7 +35,7 @@ int copy_source_parse(struct call *c, struct copy_source *out, struct err *err)
                        "Copy Source must mention the source bucket and key: "
                        "sourcebucket/sourcekey");
     int code = bucket_name_read(&out->bucket, bucket, err);
-    return code < 0 ? code : call_check_key(c, out->bucket, out->key, err);
+    return code < 0 ? code : object_key_check(out->key, c->g->o.routes, out->bucket, err);
 }
 
 int copy_source_find(struct call *c, struct err *err)

@@ -66,7 +66,7 @@ static int removal_make(struct call *c, struct batch *b, const struct xml_node *
     c->item = NULL;
     o.conditions.if_match = item.if_match;
     if (code == 0)
-        code = call_check_key(c, c->bucket_name, key, err);
+        code = object_key_check(key, c->g->o.routes, c->bucket_name, err);
     if (code == 0)
         code = removal_conditions_read(
             str_trim(xml_child_text(object, "LastModifiedTime", STR_EMPTY)),
