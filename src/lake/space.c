@@ -253,15 +253,6 @@ static int space_check_ready(struct storage *storage, struct err *err)
     return kv_probe(space_of_storage(storage)->lake->kv, err);
 }
 
-static uint64_t space_generation(struct storage *storage, struct str bucket)
-{
-    struct lake_space *s = space_of_storage(storage);
-
-    /* If other processes can change a bucket's documents, this process cannot know whether they
-     * have changed. 0 says so to the gateway. */
-    return s->lake->kv->can & KV_ALONE ? generation_get(&s->generations, bucket) : 0;
-}
-
 static const struct storage_ops space_storage_ops = {
     .kind = "lake",
     .can = STORAGE_NULL_VERSION,
@@ -270,7 +261,6 @@ static const struct storage_ops space_storage_ops = {
     .open_bucket = space_open_bucket,
     .list_buckets = space_list_buckets,
     .check = space_check_ready,
-    .generation = space_generation,
 };
 
 /* --- opening and closing --- */
@@ -312,15 +302,20 @@ static int space_start(struct lake_space *s, struct err *err)
 int lake_space_open(struct lake_space **out, const struct lake_space_options *o, struct err *err)
 {
     struct lake_space *s = xzalloc(sizeof(*s));
+    bool alone = o->lake->kv->can & KV_ALONE;
 
     s->o = *o;
     s->lake = o->lake;
-    s->storage = (struct storage){.ops = &space_storage_ops, .name = STR("lake")};
+    /* If other processes can change a bucket's documents, this process cannot know whether they
+     * have changed. */
+    s->storage = (struct storage){.ops = &space_storage_ops,
+                                  .name = STR("lake"),
+                                  .generations = alone ? &s->generations : NULL};
     s->space = (struct bucket_space){.kind = "lake",
                                      .storage = &s->storage,
                                      .key_max = LAKE_KEY_MAX,
                                      .has = space_has,
-                                     .look = o->lake->kv->can & KV_ALONE ? NULL : space_look_now,
+                                     .look = alone ? NULL : space_look_now,
                                      .ctx = s};
     repo_names_init(&s->names);
     generations_init(&s->generations);

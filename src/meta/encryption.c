@@ -2,7 +2,6 @@
 #include "meta/encryption.h"
 
 #include "base/json.h"
-#include "object/digest.h"
 #include "sign/base64.h"
 #include "meta/keyring.h"
 
@@ -30,6 +29,11 @@ static const char *const algorithms[] = {[SSE_S3] = "AES256", [SSE_KMS] = "aws:k
 const char *sse_algorithm(enum sse_kind kind)
 {
     return kind == SSE_C ? "AES256" : algorithms[kind];
+}
+
+enum digest_kind sse_checksum(enum sse_kind kind)
+{
+    return kind == SSE_NONE || kind == SSE_S3 ? DIGEST_CRC64NVME : DIGEST_MD5;
 }
 
 /* --- the customer's key --- */

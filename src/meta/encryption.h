@@ -7,6 +7,7 @@
 #include "http/wire.h"
 #include "meta/document.h"
 #include "meta/envelope.h"
+#include "object/digest.h"
 
 struct sse_customer {
     bool given;
@@ -40,6 +41,10 @@ bool sse_managed_given(const struct http_head *head);
 
 /* Returns S3's name of the algorithm: "AES256", "aws:kms". */
 const char *sse_algorithm(enum sse_kind kind);
+/* Returns the kind of checksum to make for a new object with this encryption whose client claims
+ * none; DIGEST_MD5: none is made. An object that hides its MD5 must not show another fingerprint of
+ * its plain bytes, unless the client asked for it. */
+enum digest_kind sse_checksum(enum sse_kind kind);
 
 /* Read and write the document of a bucket's default encryption. Only the members kind, key_id and
  * bucket_key of the struct are used. MalformedXML, InvalidArgument: the document is not valid. */

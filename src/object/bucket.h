@@ -458,6 +458,10 @@ struct storage {
     /* Opens those buckets of this storage that are cut into parts (object/overlay.h). NULL: there
      * are none. Set by route/. */
     _Atomic(struct overlay *) overlay;
+    /* The numbers for the state of the buckets' infos and documents (object/generation.h), also of
+     * buckets that do not exist; borrowed. NULL: the storage cannot know when they change. Set at
+     * open. */
+    struct generations *generations;
 };
 
 struct exchange; /* http/upstream.h */
@@ -553,11 +557,6 @@ struct storage_ops {
     /* Checks that the storage can be used. Local: its folder is there and can be written. Remote:
      * the peer answers, and accepts the credentials of a user. */
     int (*check)(struct storage *s, struct err *err);
-    /* Returns a number for the state of a bucket's info and documents, also of a bucket that does
-     * not exist. As long as the number stays the same, info and documents have not changed. 0: a
-     * change is under way, or the storage does not know. NULL: the storage never knows. Does not
-     * block. */
-    uint64_t (*generation)(struct storage *s, struct str bucket);
     /* Ends the calls that wait for the peer: each fails within a moment, and all later calls fail
      * too. Called before close(), from any thread. NULL: no call waits for a peer. */
     void (*abort)(struct storage *s);

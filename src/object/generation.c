@@ -19,7 +19,7 @@ void generations_init(struct generations *g)
 
 uint64_t generation_get(struct generations *g, struct str bucket)
 {
-    uint64_t value = atomic_load(generation_of(g, bucket));
+    uint64_t value = g ? atomic_load(generation_of(g, bucket)) : 0;
 
     return value % GENERATION_STEP ? 0 : value;
 }

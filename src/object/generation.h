@@ -1,4 +1,4 @@
-/* Numbers for the state of buckets' infos and documents (storage_ops.generation). As long as the
+/* Numbers for the state of buckets' infos and documents (storage.generations). As long as the
  * number of a bucket stays the same, its info and its documents have not changed. Buckets share
  * numbers by the hash of their names, so a number may change although its bucket has not. Any
  * thread may call. */
@@ -16,7 +16,7 @@ struct generations {
 };
 
 void generations_init(struct generations *g);
-/* Returns the bucket's number; 0: a change is under way. */
+/* Returns the bucket's number. 0: a change is under way, or `g` is NULL. Does not wait. */
 uint64_t generation_get(struct generations *g, struct str bucket);
 /* Call these before and after every change of a bucket's info or documents, whether it succeeds or
  * not. */

@@ -1,10 +1,7 @@
 /* S3's names of checksums and of headers that are kept with an object. */
 #include "object/names.h"
 
-static const struct {
-    struct str header;
-    const char *element, *algorithm;
-} checksums[DIGEST_KINDS] = {
+const struct checksum_name checksum_names[DIGEST_KINDS] = {
     [DIGEST_SHA1] = {STR("x-amz-checksum-sha1"), "ChecksumSHA1", "SHA1"},
     [DIGEST_SHA256] = {STR("x-amz-checksum-sha256"), "ChecksumSHA256", "SHA256"},
     [DIGEST_CRC32] = {STR("x-amz-checksum-crc32"), "ChecksumCRC32", "CRC32"},
@@ -22,25 +19,10 @@ static const char *const kept[] = {
     "x-amz-website-redirect-location",
 };
 
-const char *checksum_header(enum digest_kind kind)
-{
-    return checksums[kind].header.p;
-}
-
-const char *checksum_element(enum digest_kind kind)
-{
-    return checksums[kind].element;
-}
-
-const char *checksum_algorithm(enum digest_kind kind)
-{
-    return checksums[kind].algorithm;
-}
-
 bool checksum_by_header(struct str name, enum digest_kind *kind)
 {
     for (int i = 0; i < DIGEST_KINDS; i++)
-        if (checksums[i].header.len && str_ieq(name, checksums[i].header)) {
+        if (checksum_names[i].header.len && str_ieq(name, checksum_names[i].header)) {
             *kind = (enum digest_kind)i;
             return true;
         }
@@ -50,7 +32,7 @@ bool checksum_by_header(struct str name, enum digest_kind *kind)
 bool checksum_by_algorithm(struct str name, enum digest_kind *kind)
 {
     for (int i = 0; i < DIGEST_KINDS; i++)
-        if (checksums[i].algorithm && str_ieq(name, str_z(checksums[i].algorithm))) {
+        if (checksum_names[i].algorithm && str_ieq(name, str_z(checksum_names[i].algorithm))) {
             *kind = (enum digest_kind)i;
             return true;
         }

@@ -5,11 +5,13 @@
 
 #include "object/digest.h"
 
-/* These functions return S3's names of a checksum; NULL for MD5, which S3 does not count as a
- * checksum. */
-const char *checksum_header(enum digest_kind kind);    /* "x-amz-checksum-crc32" */
-const char *checksum_element(enum digest_kind kind);   /* "ChecksumCRC32" */
-const char *checksum_algorithm(enum digest_kind kind); /* "CRC32" */
+/* S3's names of each kind of checksum; NULL for MD5, which S3 does not count as a checksum. */
+struct checksum_name {
+    struct str header;     /* "x-amz-checksum-crc32" */
+    const char *element;   /* "ChecksumCRC32" */
+    const char *algorithm; /* "CRC32" */
+};
+extern const struct checksum_name checksum_names[DIGEST_KINDS];
 /* Finds the kind that has this name, in upper or lower case; false: there is none. */
 bool checksum_by_header(struct str name, enum digest_kind *kind);
 bool checksum_by_algorithm(struct str name, enum digest_kind *kind);

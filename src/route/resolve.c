@@ -344,17 +344,28 @@ static bool inquiry_is_known(const struct inquiry *q, const struct route_ask *as
            (str_eq(owner, q->user) || q->view->policies.len == 0);
 }
 
+/* Answers for a name that is reserved for parts of sharded buckets: whoever asks, there is no such
+ * bucket, and none can be made (docs/sharding.md, "Names"). */
+static int resolve_part(const struct inquiry *q, const struct route_ask *ask, struct target *t)
+{
+    t->kind = ask->make ? TARGET_TAKEN : TARGET_NONE;
+    t->storage = q->leads;
+    return q->code;
+}
+
 static int resolve_on_storages(const struct inquiry *q, const struct route_ask *ask,
                                struct target *t, struct err *err)
 {
     struct storage *raw = NULL;
     int code = 0;
 
-    if (inquiry_is_known(q, ask)) {
+    if (inquiry_is_known(q, ask)) { /* no part is known: storage_open_bucket() opens none */
         t->kind = TARGET_HERE;
         t->storage = q->leads;
         return 0;
     }
+    if (bucket_name_is_part(q->bucket))
+        return resolve_part(q, ask, t);
     if (atomic_load_explicit(&q->r->any_remote, memory_order_relaxed))
         code = resolve_raw(q, &raw, err);
     if (code < 0)
@@ -402,15 +413,6 @@ static int resolve_service(const struct inquiry *q, struct target *t)
     return q->code;
 }
 
-/* Answers for a name that is reserved for parts of sharded buckets: whoever asks, there is no such
- * bucket, and none can be made (docs/sharding.md, "Names"). */
-static int resolve_part(const struct inquiry *q, const struct route_ask *ask, struct target *t)
-{
-    t->kind = ask->make ? TARGET_TAKEN : TARGET_NONE;
-    t->storage = q->leads;
-    return q->code;
-}
-
 static int resolve_by_rules(struct routes *r, const struct route_ask *ask, struct target *t,
                             struct err *err)
 {
@@ -423,14 +425,24 @@ static int resolve_by_rules(struct routes *r, const struct route_ask *ask, struc
     inquiry_init(&q, r, view, ask, err);
     if (!ask->bucket.len)
         code = resolve_service(&q, t);
-    else if (bucket_name_is_part(ask->bucket))
-        code = resolve_part(&q, ask, t);
     else if (ask->make)
         code = resolve_new(&q, ask, t, err);
     else
         code = resolve_on_storages(&q, ask, t, err);
     routes_view_put(r, view);
     return code;
+}
+
+/* --- spaces --- */
+
+const struct bucket_space *routes_space_of(struct routes *r, struct str bucket)
+{
+    size_t count = atomic_load_explicit(&r->space_count, memory_order_acquire);
+
+    for (size_t i = 0; i < count; i++)
+        if (r->spaces[i]->has(r->spaces[i]->ctx, bucket))
+            return r->spaces[i];
+    return NULL;
 }
 
 static int resolve_in_space(const struct bucket_space *space, const struct route_ask *ask,
@@ -452,6 +464,8 @@ static int resolve_in_space(const struct bucket_space *space, const struct route
         t->kind = TARGET_NONE;
     return code == ERR_NO_BUCKET ? 0 : code;
 }
+
+/* --- the answer --- */
 
 static bool may_have_sides(const struct route_ask *ask)
 {
@@ -482,9 +496,7 @@ int route_resolve(struct routes *r, const struct route_ask *ask, struct target *
         out->storage = ask->at;
         return 0;
     }
-    space = ask->bucket.len && atomic_load_explicit(&r->space_count, memory_order_relaxed)
-                ? routes_space_of(r, ask->bucket)
-                : NULL;
+    space = ask->bucket.len ? routes_space_of(r, ask->bucket) : NULL;
     if (space) {
         code = resolve_in_space(space, ask, out, err);
     } else {

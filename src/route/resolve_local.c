@@ -1,5 +1,6 @@
 /* Finds which of the storages that weir serves itself has a bucket of a given name. */
 #include "route/route_int.h"
+#include "object/generation.h"
 #include "object/overlay.h"
 
 /* Returns whether the bucket belongs to this user. An empty owner stands for everybody. */
@@ -24,8 +25,8 @@ static uint64_t generation_sum(struct storage *const *all, size_t count, struct 
         uint64_t one = 0;
         if (storage_can(all[i], STORAGE_FORWARDS))
             continue;
-        if (all[i]->ops->generation && !storage_overlay_of(all[i], bucket))
-            one = all[i]->ops->generation(all[i], bucket);
+        if (!storage_overlay_of(all[i], bucket))
+            one = generation_get(all[i]->generations, bucket);
         if (one == 0)
             return 0;
         sum += one;

@@ -22,16 +22,6 @@ int routes_add_space(struct routes *r, const struct bucket_space *space, struct 
     return code;
 }
 
-const struct bucket_space *routes_space_of(struct routes *r, struct str bucket)
-{
-    size_t count = atomic_load_explicit(&r->space_count, memory_order_acquire);
-
-    for (size_t i = 0; i < count; i++)
-        if (r->spaces[i]->has(r->spaces[i]->ctx, bucket))
-            return r->spaces[i];
-    return NULL;
-}
-
 int routes_space_has(struct routes *r, struct str bucket, bool *out, struct err *err)
 {
     const struct bucket_space *spaces[ROUTES_SPACES_MAX];

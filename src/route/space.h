@@ -21,11 +21,11 @@ enum { ROUTES_SPACES_MAX = 4 };
 
 struct bucket_space {
     const char *kind; /* a word for people, such as "lake" */
-    /* Opens and lists the buckets. Only its operations open_bucket, list_buckets, remove_bucket and
-     * generation (which may be NULL) are called. A bucket of the space has this storage as its
-     * `storage`, or it has NULL there and this storage as its `home`. A bucket of the first kind
-     * must not depend on the user for whom it was opened if generation() gives a number for it,
-     * because then the gateway uses it for the requests of all users. */
+    /* Opens and lists the buckets. Only its operations open_bucket, list_buckets and remove_bucket
+     * are called. A bucket of the space has this storage as its `storage`, or it has NULL there and
+     * this storage as its `home`. A bucket of the first kind must not depend on the user for whom
+     * it was opened if the storage has `generations`, because then the gateway uses it for the
+     * requests of all users. */
     struct storage *storage;
     size_t key_max; /* most bytes of a key in the space's buckets; not less than S3's limit */
     /* Returns whether the space has a bucket of this name. Every request asks this, so it must

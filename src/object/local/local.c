@@ -50,7 +50,6 @@ const struct storage_ops local_storage_ops = {
     .open_bucket = local_open_bucket,
     .list_buckets = local_list_buckets,
     .check = local_check,
-    .generation = local_generation,
     .close = local_close,
 };
 
@@ -110,7 +109,8 @@ int local_open(struct storage **out, const struct local_options *o, struct err *
         .reserve_bytes = o->reserve_bytes ? o->reserve_bytes : DEFAULT_RESERVE,
         .part_min = o->part_min ? o->part_min : DEFAULT_PART_MIN,
     };
-    l->storage = (struct storage){&local_storage_ops, str_z(l->name)};
+    l->storage = (struct storage){
+        .ops = &local_storage_ops, .name = str_z(l->name), .generations = &l->generations};
     memcpy(l->sequence_row, row_tag(&row, l, TAG_SEQUENCE).p, sizeof(l->sequence_row));
     generations_init(&l->generations);
     fences_init(&l->fences);

@@ -331,6 +331,20 @@ int blob_write(struct local *l, const struct blob_source *from, struct blob *out
     return code;
 }
 
+int blob_take(struct local *l, const struct blob_source *from, const struct blob_target *to,
+              struct blob *out, struct buf *small, struct err *err)
+{
+    bool seals = to->meta->encryption.len > 0;
+    int code =
+        seals ? blob_seal(l, from, to, out, small, err) : blob_write(l, from, out, small, err);
+
+    if (!seals)
+        out->plain = out->size;
+    if (code == 0 && to->o->md5)
+        memcpy(to->o->md5, out->md5, MD5_LEN);
+    return code;
+}
+
 /* Removes the file and syncs the removal. Otherwise a loss of power could bring the file back after
  * its epoch was closed (docs/local-storage.md, L8). */
 void blob_discard(struct local *l, uint64_t id)

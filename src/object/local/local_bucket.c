@@ -37,11 +37,6 @@ int bucket_row_get(struct local_bucket *b, struct db_view *view, struct buf *row
 
 /* --- generations (docs/local-storage.md, L10) --- */
 
-uint64_t local_generation(struct storage *s, struct str bucket)
-{
-    return generation_get(&local_of(s)->generations, bucket);
-}
-
 static int change_bucket(struct row_change *c, struct err *err)
 {
     struct local *l = c->b->local;
@@ -227,8 +222,7 @@ static int bucket_create(struct bucket_create *c, struct err *err)
     generation_begin(&c->l->generations, c->info->name);
     code = db_apply(c->l->db, DB_DURABLE, create_run, c, err);
     generation_end(&c->l->generations, c->info->name);
-    if (code == 0)
-        change_tapped(&c->change);
+    change_end(&c->change, code);
     return code;
 }
 

@@ -298,6 +298,9 @@ int change_apply(struct row_change *c, struct err *err) MUST_CHECK;
  * `size` bytes. */
 int change_apply_all(struct row_change *first, size_t size, size_t count,
                      struct err *err) MUST_CHECK;
+/* Ends a change whose commit ended with `code`, and tells the tap of a row that was committed.
+ * change_apply() and change_apply_all() do this themselves. */
+void change_end(struct row_change *c, int code);
 /* Reads the current version. If the current version is a marker, or there is no version, the record
  * is empty and its sequence is 0. */
 int change_current(struct row_change *c, struct stored *out, struct err *err) MUST_CHECK;
@@ -332,8 +335,6 @@ int change_tell(struct row_change *c, const struct change_note *note, unsigned c
  * number. `r` is the version that was changed; NULL: the bucket itself was changed. */
 int change_keep(struct row_change *c, struct tapped *t, const struct object_record *r,
                 uint64_t sequence, struct err *err) MUST_CHECK;
-/* Tells the tap that its row is committed. */
-void change_tapped(const struct row_change *c);
 void local_bucket_untap(struct bucket *b);
 
 /* --- local_usage.c: counts (docs/local-storage.md, L11) --- */
@@ -376,6 +377,15 @@ struct blob_source {
 };
 int blob_write(struct local *l, const struct blob_source *from, struct blob *out, struct buf *small,
                struct err *err) MUST_CHECK;
+/* The destination of blob_take(). That function stores a body as blob_write() does, but seals the
+ * bytes if `meta` has an encryption. `meta` will be kept with the bytes. */
+struct blob_target {
+    const struct put_options *o;
+    const struct object_meta *meta;
+    uint32_t part; /* number of the part; 0: a whole object */
+};
+int blob_take(struct local *l, const struct blob_source *from, const struct blob_target *to,
+              struct blob *out, struct buf *small, struct err *err) MUST_CHECK;
 /* blob_sync_file() makes a file durable that was written with `later`, and closes it.
  * blob_sync_folder() then makes the file's entry in its folder durable. */
 int blob_sync_file(struct local *l, struct blob *blob, struct err *err) MUST_CHECK;
@@ -409,14 +419,8 @@ void pin_end(struct local *l, struct pin *pin); /* `pin` may be NULL */
 
 /* --- local_sealed.c: bodies under a key --- */
 
-/* The destination of blob_take(). That function stores a body as blob_write() does, but seals the
- * bytes if `meta` has an encryption. `meta` will be kept with the bytes. */
-struct blob_target {
-    const struct put_options *o;
-    const struct object_meta *meta;
-    uint32_t part; /* number of the part; 0: a whole object */
-};
-int blob_take(struct local *l, const struct blob_source *from, const struct blob_target *to,
+/* Like blob_write(), but seals the bytes. */
+int blob_seal(struct local *l, const struct blob_source *from, const struct blob_target *to,
               struct blob *out, struct buf *small, struct err *err) MUST_CHECK;
 
 /* Like body_open(), but for a record with an encryption. */
@@ -570,7 +574,6 @@ int local_open_bucket(struct bucket **out, struct storage *s, struct str user, s
                       struct err *err);
 int local_list_buckets(struct storage *s, struct arena *a, struct str owner, struct str after,
                        size_t limit, struct bucket_info **out, size_t *count, struct err *err);
-uint64_t local_generation(struct storage *s, struct str bucket);
 struct bucket *local_bucket_ref(struct bucket *b);
 void local_bucket_unref(struct bucket *b);
 

@@ -42,8 +42,8 @@ static void take_etag(struct sealer *s, const struct put_seal *seal, struct blob
     buf_release(&text);
 }
 
-static int blob_seal(struct local *l, const struct blob_source *from, const struct blob_target *to,
-                     struct blob *out, struct buf *small, struct err *err)
+int blob_seal(struct local *l, const struct blob_source *from, const struct blob_target *to,
+              struct blob *out, struct buf *small, struct err *err)
 {
     struct blob_source sealed = *from;
     struct put_seal seal = {0};
@@ -65,20 +65,6 @@ static int blob_seal(struct local *l, const struct blob_source *from, const stru
         take_etag(&sealer, &seal, out);
     sealer_release(&sealer);
     secure_zero(&seal, sizeof(seal));
-    return code;
-}
-
-int blob_take(struct local *l, const struct blob_source *from, const struct blob_target *to,
-              struct blob *out, struct buf *small, struct err *err)
-{
-    bool seals = to->meta->encryption.len > 0;
-    int code =
-        seals ? blob_seal(l, from, to, out, small, err) : blob_write(l, from, out, small, err);
-
-    if (!seals)
-        out->plain = out->size;
-    if (code == 0 && to->o->md5)
-        memcpy(to->o->md5, out->md5, MD5_LEN);
     return code;
 }
 

@@ -142,17 +142,6 @@ int change_tell(struct row_change *c, const struct change_note *note, unsigned c
     return code < 0 ? code : change_keep(c, &t, r, made ? r->sequence : 0, err);
 }
 
-void change_tapped(const struct row_change *c)
-{
-    const struct change_tap *tap;
-
-    if (c->tapped == 0)
-        return;
-    tap = atomic_load_explicit(&c->b->local->tap, memory_order_acquire);
-    if (tap)
-        tap->committed(tap->ctx, c->tapped);
-}
-
 /* --- reading the tap's rows --- */
 
 static int tap_read_row(struct tapped *out, const struct logged_row *row, struct err *err)

@@ -104,7 +104,7 @@ static int change_admit(struct row_change *c, struct err *err)
 
     if (code == 0) /* a row may be added only to a bucket that exists (docs/local-storage.md, L5) */
         code = bucket_row_get(c->b, c->view, &c->bucket_row, &c->bucket, err);
-    if (code < 0 || !c->conditions)
+    if (code < 0 || !c->conditions || !conditions_given(c->conditions))
         return code;
     struct condition_state now = record_state(&c->current.r);
     return conditions_judge_write(c->conditions, &now, err);
@@ -128,15 +128,17 @@ static int change_run(struct db_tx *tx, void *ctx, struct err *err)
     return code;
 }
 
-/* Ends a change whose commit ended with `code`. */
-static void change_end(struct row_change *c, int code)
+void change_end(struct row_change *c, int code)
 {
+    const struct change_tap *tap;
+
     stored_release(&c->current);
     buf_release(&c->bucket_row);
     if (code == 0 && c->garbage)
         collector_ask(c->b->local);
-    if (code == 0)
-        change_tapped(c);
+    if (code == 0 && c->tapped &&
+        (tap = atomic_load_explicit(&c->b->local->tap, memory_order_acquire)))
+        tap->committed(tap->ctx, c->tapped);
 }
 
 int change_apply(struct row_change *c, struct err *err)

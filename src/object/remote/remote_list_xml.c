@@ -299,7 +299,7 @@ int remote_read_uploads(struct upload_list *out, struct arena *a, struct str tex
 static void read_checksum(struct upload_part *out, const struct xml_node *n)
 {
     for (int kind = 0; kind < DIGEST_KINDS; kind++) {
-        const char *name = checksum_element((enum digest_kind)kind);
+        const char *name = checksum_names[kind].element;
         struct str value = name ? xml_child_text(n, name, STR_EMPTY) : STR_EMPTY;
         if (value.len)
             out->checksum =

@@ -18,8 +18,8 @@ int remote_meta_check(const struct object_meta *meta, struct err *err)
 
 void ask_checksum(struct ask *q, const struct object_checksum *sum)
 {
-    if (sum->type != CHECKSUM_NONE && checksum_header(sum->kind))
-        ask_header(q, checksum_header(sum->kind), sum->value);
+    if (sum->type != CHECKSUM_NONE && checksum_names[sum->kind].header.p)
+        ask_header(q, checksum_names[sum->kind].header.p, sum->value);
 }
 
 /* Adds x-amz-grant-* for each permission of an <AccessControlPolicy>. */
@@ -114,7 +114,7 @@ struct object_checksum remote_checksum_of(struct arena *a, const struct http_hea
     struct object_checksum sum = {0};
 
     for (int kind = 0; kind < DIGEST_KINDS; kind++) {
-        const char *name = checksum_header((enum digest_kind)kind);
+        const char *name = checksum_names[kind].header.p;
         struct str value = name ? http_header(head, name) : STR_EMPTY;
         if (value.len == 0)
             continue;

@@ -23,7 +23,8 @@ int remote_upload_begin(struct bucket *bucket, struct arena *a, struct str key,
     ask_param(&q, "uploads", STR_EMPTY);
     ask_meta(&q, meta);
     if (meta->checksum.type != CHECKSUM_NONE) {
-        ask_header(&q, "x-amz-checksum-algorithm", str_z(checksum_algorithm(meta->checksum.kind)));
+        ask_header(&q, "x-amz-checksum-algorithm",
+                   str_z(checksum_names[meta->checksum.kind].algorithm));
         ask_header(&q, "x-amz-checksum-type",
                    meta->checksum.type == CHECKSUM_FULL_OBJECT ? STR("FULL_OBJECT")
                                                                : STR("COMPOSITE"));
@@ -126,7 +127,7 @@ static void write_parts(struct buf *xml, const struct upload_part *parts, size_t
     xml_open(xml, "CompleteMultipartUpload");
     for (size_t i = 0; i < count; i++) {
         const struct object_checksum *sum = &parts[i].checksum;
-        const char *name = checksum_element(sum->kind);
+        const char *name = checksum_names[sum->kind].element;
         xml_open(xml, "Part");
         xml_element_u64(xml, "PartNumber", parts[i].number);
         xml_open(xml, "ETag");

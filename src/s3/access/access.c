@@ -4,10 +4,7 @@
 
 #include "meta/document.h"
 
-static const struct {
-    const char *name;
-    enum s3_action action, version_action;
-} operations[S3_OPERATIONS] = {
+const struct s3_operation_row s3_operations[S3_OPERATIONS] = {
 #define X(name, action, version_action) {#name, S3_ACTION_##action, S3_ACTION_##version_action},
     S3_OPERATION_TABLE(X)
 #undef X
@@ -252,14 +249,4 @@ bool access_allowed(const struct access_request *r)
     if (owner && !needs_object_list(r))
         return true;
     return (effect == POLICY_ALLOW && may_trust_policy(r)) || list_allows(r);
-}
-
-const char *s3_operation_name(enum s3_operation op)
-{
-    return operations[op].name;
-}
-
-enum s3_action s3_operation_action(enum s3_operation op, bool names_version)
-{
-    return names_version ? operations[op].version_action : operations[op].action;
 }

@@ -195,7 +195,10 @@ enum s3_operation {
         S3_OPERATIONS
 };
 
-const char *s3_operation_name(enum s3_operation op);
-enum s3_action s3_operation_action(enum s3_operation op, bool names_version);
+struct s3_operation_row {
+    const char *name;
+    enum s3_action action, version_action; /* what needs a right; the second: of a named version */
+};
+extern const struct s3_operation_row s3_operations[S3_OPERATIONS];
 
 #endif

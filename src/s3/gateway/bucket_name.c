@@ -3,6 +3,7 @@
 #include "s3/gateway/bucket_name.h"
 
 #include "object/part_names.h"
+#include "route/space.h"
 
 static const char *const kept_prefixes[] = {"xn--", "sthree-", "amzn-s3-demo-"};
 static const char *const kept_suffixes[] = {"-s3alias", "--ol-s3", ".mrap", "--x-s3", "--table-s3"};
@@ -82,11 +83,14 @@ int bucket_name_read(struct str *out, struct str text, struct err *err)
     return 0;
 }
 
-int object_key_check(struct str key, size_t max, struct err *err)
+int object_key_check(struct str key, struct routes *routes, struct str bucket, struct err *err)
 {
+    const struct bucket_space *space =
+        key.len > S3_KEY_MAX && routes ? routes_space_of(routes, bucket) : NULL;
+
     if (key.len == 0)
         return err_set(err, S3_INVALID_ARGUMENT, "The object key is empty");
-    if (key.len > max)
+    if (key.len > (space ? space->key_max : S3_KEY_MAX))
         return s3_fail(err, S3_KEY_TOO_LONG_ERROR);
     if (!str_is_utf8(key) || str_chr(key, '\0') >= 0)
         return s3_fail(err, S3_INVALID_URI);

@@ -4,6 +4,8 @@
 
 #include "meta/error.h"
 
+struct routes;
+
 /* Limits in bytes: on a key, and on a bucket's name in a request. */
 enum { S3_KEY_MAX = 1024, S3_BUCKET_MAX = 255 };
 
@@ -22,9 +24,11 @@ int bucket_name_check(struct str name, struct err *err) MUST_CHECK;
 int bucket_name_read(struct str *out, struct str text, struct err *err) MUST_CHECK;
 bool bucket_name_fits(struct str name); /* whether bucket_name_read() accepts the name */
 
-/* Checks that an object may have the key: 1 to `max` bytes of UTF-8 without NUL. KeyTooLongError:
- * the key is too long. InvalidURI: the key is not UTF-8, or has a NUL. InvalidArgument: the key is
- * empty. */
-int object_key_check(struct str key, size_t max, struct err *err) MUST_CHECK;
+/* Checks that an object of the bucket may have the key: UTF-8 without NUL of 1 to S3_KEY_MAX bytes,
+ * or as many as the bucket's space allows (route/space.h); `routes` NULL: the bucket is in no
+ * space. KeyTooLongError: the key is too long. InvalidURI: the key is not UTF-8, or has a NUL.
+ * InvalidArgument: the key is empty. */
+int object_key_check(struct str key, struct routes *routes, struct str bucket,
+                     struct err *err) MUST_CHECK;
 
 #endif

@@ -5,19 +5,6 @@
 
 enum { SUM_BLOCK = 256 * 1024 };
 
-/* Returns the kind of checksum that weir makes by itself for an object with this encryption;
- * DIGEST_MD5: none. An object that hides its MD5 must not show another fingerprint of its plain
- * bytes, unless the client asked for it. */
-static enum digest_kind made_for(enum sse_kind kind)
-{
-    return kind == SSE_NONE || kind == SSE_S3 ? DIGEST_CRC64NVME : DIGEST_MD5;
-}
-
-enum digest_kind checksum_default(const struct call *c)
-{
-    return made_for(c->encryption.kind);
-}
-
 enum digest_kind checksum_of_part(const struct object_meta *upload)
 {
     struct envelope e = {0};
@@ -26,7 +13,7 @@ enum digest_kind checksum_of_part(const struct object_meta *upload)
         return upload->checksum.kind;
     if (upload->encryption.len && envelope_read(&e, upload->encryption, NULL) < 0)
         return DIGEST_MD5;
-    return made_for(e.kind);
+    return sse_checksum(e.kind);
 }
 
 int checksum_asked(struct call *c, enum digest_kind *out, struct err *err)

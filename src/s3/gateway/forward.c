@@ -293,7 +293,7 @@ static int take_batch(struct call *c, struct forward_body *b, struct deletion *b
     int code = deletion_read(batch, c->a, b->text, err);
 
     for (size_t i = 0; code == 0 && i < batch->count; i++)
-        code = object_key_check(batch->keys[i], S3_KEY_MAX, err);
+        code = object_key_check(batch->keys[i], NULL, c->bucket_name, err);
     if (code == 0) {
         deletion_write(&text, batch);
         code = buf_error(&text);

@@ -28,7 +28,7 @@ static size_t base64_len(size_t n)
 
 static struct str forward_trailer_name(const struct forward_body *b)
 {
-    return str_z(checksum_header(b->payload.checksum));
+    return checksum_names[b->payload.checksum].header;
 }
 
 static uint64_t chunk_len(uint64_t bytes)

@@ -396,7 +396,7 @@ int forward_describe(struct call *c, const struct forward_body *b, struct forwar
         forward_add_header(out, headers, b->checksum.name, b->checksum.value);
     if (b->framed) {
         forward_add_header(out, headers, STR("x-amz-trailer"),
-                           str_z(checksum_header(b->payload.checksum)));
+                           checksum_names[b->payload.checksum].header);
         forward_add_header(out, headers, STR("x-amz-decoded-content-length"),
                            arena_fmt(c->a, "%llu", (unsigned long long)b->payload.length));
     }

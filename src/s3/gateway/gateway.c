@@ -131,8 +131,8 @@ static int is_passed_on(struct call *c, bool *out, struct err *err)
  * answer has a result for each key, as on S3. */
 static int need_any_removal(struct call *c, struct err *err)
 {
-    bool may = c->user || call_may_ever(c, &c->target, s3_operation_action(c->op->id, false)) ||
-               call_may_ever(c, &c->target, s3_operation_action(c->op->id, true));
+    bool may = c->user || call_may_ever(c, &c->target, s3_operations[c->op->id].action) ||
+               call_may_ever(c, &c->target, s3_operations[c->op->id].version_action);
 
     return may ? 0 : s3_fail(err, S3_ACCESS_DENIED);
 }
@@ -153,7 +153,7 @@ static int call_prepare(struct call *c, struct err *err)
 
     if (!c->op->fn)
         return err_set(err, S3_NOT_IMPLEMENTED, "%s is not implemented",
-                       s3_operation_name(c->op->id));
+                       s3_operations[c->op->id].name);
     if (c->head->method == HTTP_PUT || c->head->method == HTTP_POST)
         code = checksum_check_names(c, err);
     if (code == 0 && !(flags & OP_NO_BUCKET))
@@ -161,8 +161,7 @@ static int call_prepare(struct call *c, struct err *err)
     if (code == 0 && c->op->id == S3_OP_DeleteObjects)
         code = need_any_removal(c, err);
     if (code == 0 && !(flags & OP_ASKS))
-        code = call_need(c, &c->target, s3_operation_action(c->op->id, c->version.len > 0), c->key,
-                         NULL, err);
+        code = call_need(c, &c->target, call_action(c), c->key, NULL, err);
     if (code == 0 && captures)
         code = call_capture(c, NULL, 0, err);
     if (code == 0 && flags & OP_XML && !(flags & OP_ASKS))

@@ -42,6 +42,13 @@ static struct access_request access_request_of(struct call *c, const struct call
     return r;
 }
 
+enum s3_action call_action(const struct call *c)
+{
+    const struct s3_operation_row *row = &s3_operations[c->op->id];
+
+    return c->version.len ? row->version_action : row->action;
+}
+
 bool call_may(struct call *c, struct call_target *t, enum s3_action action, struct str key,
               const struct object_info *object)
 {
@@ -147,7 +154,7 @@ int call_object(struct call *c, struct get_result *out, struct err *err)
 {
     static const struct object_conditions none;
     struct bucket *b = c->target.bucket;
-    enum s3_action action = s3_operation_action(c->op->id, c->version.len > 0);
+    enum s3_action action = call_action(c);
     int code = b->ops->head(b, c->a, c->key, c->version, &none, out, err);
     int may = call_need(c, &c->target, action, c->key, code == 0 ? &out->info : NULL, err);
 

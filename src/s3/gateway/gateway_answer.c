@@ -24,7 +24,7 @@ struct str checksum_type_name(enum checksum_type type)
 void xml_checksum(struct buf *out, const struct object_checksum *sum)
 {
     if (sum->type != CHECKSUM_NONE)
-        xml_element(out, checksum_element(sum->kind), sum->value);
+        xml_element(out, checksum_names[sum->kind].element, sum->value);
 }
 
 void xml_checksum_type(struct buf *out, const struct object_checksum *sum)
@@ -163,7 +163,7 @@ void respond_checksum(struct call *c, const struct object_checksum *sum)
 {
     if (sum->type == CHECKSUM_NONE)
         return;
-    respond_header(c, checksum_header(sum->kind), sum->value);
+    respond_header(c, checksum_names[sum->kind].header.p, sum->value);
     respond_header(c, "x-amz-checksum-type", checksum_type_name(sum->type));
 }
 
@@ -206,7 +206,7 @@ void call_log_failure(struct call *c, int code, const struct err *err)
 
     if (status >= 500 && status != 501)
         log_warn(http_request_log(c->http), "s3.failed",
-                 log_z("operation", c->op ? s3_operation_name(c->op->id) : ""),
+                 log_z("operation", c->op ? s3_operations[c->op->id].name : ""),
                  log_s("bucket", c->bucket_name), log_z("error", err_name(code)),
                  log_z("text", err->text));
 }

@@ -208,7 +208,7 @@ static struct str creation(struct call *c, const struct question *q)
 /* Reads the body, unless the user would be refused whatever the document says. */
 static int read_for_condition(struct call *c)
 {
-    enum s3_action action = s3_operation_action(c->op->id, c->version.len > 0);
+    enum s3_action action = call_action(c);
     struct err ignored = {0};
 
     return call_may_ever(c, &c->target, action) ? call_read_body(c, &ignored) : ERR_DENIED;

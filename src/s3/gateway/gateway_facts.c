@@ -7,6 +7,7 @@
 #include "s3/gateway/gateway_int.h"
 
 #include "base/hash.h"
+#include "object/generation.h"
 #include "object/overlay.h"
 #include "os/thread.h"
 
@@ -130,18 +131,15 @@ int call_document(struct call *c, struct bucket *b, const char *name, struct str
 
 /* --- making facts --- */
 
-/* Whether looking up the name of `b` on `s` now gives a bucket of the same kind as `b`: a plain
- * bucket, or one that lies over several storages. The latter has its documents on its home. */
-static bool is_bucket_of(const struct bucket *b, const struct storage *s)
+/* Returns the number that the bucket's home has for it now. 0: there is none, or the name is now a
+ * bucket of the other kind. The kinds are a plain bucket, and one that lies over several storages
+ * and has its documents on its home. */
+static uint64_t facts_generation(const struct bucket *b)
 {
-    return bucket_home(b) == s && (b->storage == NULL) == (storage_overlay_of(s, b->name) != NULL);
-}
+    const struct storage *home = bucket_home(b);
+    bool same_kind = home && (storage_overlay_of(home, b->name) != NULL) == (b->storage == NULL);
 
-static uint64_t generation(const struct bucket *b)
-{
-    struct storage *s = bucket_home(b);
-
-    return s && s->ops->generation && is_bucket_of(b, s) ? s->ops->generation(s, b->name) : 0;
+    return same_kind ? generation_get(home->generations, b->name) : 0;
 }
 
 /* Turns an error of reading a document into ERR_CORRUPT. Documents are checked when they are set,
@@ -206,7 +204,7 @@ static int decode_modes(struct facts *f, struct err *err)
 int facts_read(struct facts **out, struct bucket *b, bool may_block, struct err *err)
 {
     struct facts *f = xcalloc(1, sizeof(*f));
-    uint64_t before = generation(b);
+    uint64_t before = facts_generation(b);
 
     atomic_init(&f->refs, 1);
     arena_init(&f->arena, FACTS_MAX);
@@ -228,7 +226,7 @@ int facts_read(struct facts **out, struct bucket *b, bool may_block, struct err 
     /* lifecycle_write() wrote the document, so a document without this text has no such rule. */
     f->target.may_expire = !f->all || str_find(f->documents[LIFECYCLE], STR("<Expiration>")) >= 0;
     f->target.may_encrypt = !f->all || f->documents[ENCRYPTION].len > 0;
-    f->generation = generation(b) == before ? before : 0;
+    f->generation = facts_generation(b) == before ? before : 0;
     *out = f;
     return 0;
 }
@@ -243,7 +241,8 @@ static struct slot *facts_slot(struct facts_table *t, const struct storage *s, s
 struct facts *facts_find(struct facts_table *t, struct storage *s, struct str bucket)
 {
     struct slot *slot = facts_slot(t, s, bucket);
-    uint64_t now = s->ops->generation ? s->ops->generation(s, bucket) : 0;
+    bool overlaid = storage_overlay_of(s, bucket) != NULL;
+    uint64_t now = generation_get(s->generations, bucket);
     struct facts *f;
 
     if (now == 0)
@@ -251,7 +250,7 @@ struct facts *facts_find(struct facts_table *t, struct storage *s, struct str bu
     mutex_lock(&slot->lock);
     f = slot->facts;
     if (f && f->generation == now && str_eq(f->target.bucket->name, bucket) &&
-        is_bucket_of(f->target.bucket, s))
+        bucket_home(f->target.bucket) == s && (f->target.bucket->storage == NULL) == overlaid)
         atomic_fetch_add(&f->refs, 1);
     else
         f = NULL;

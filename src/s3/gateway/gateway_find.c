@@ -290,7 +290,7 @@ static int find_operation(struct call *c, struct err *err)
     if (!unknown)
         return 0;
     return err_set(err, S3_NOT_IMPLEMENTED, "The parameter " STR_FMT " of %s is not implemented",
-                   STR_ARG(str_head(unknown->name, 64)), s3_operation_name(c->op->id));
+                   STR_ARG(str_head(unknown->name, 64)), s3_operations[c->op->id].name);
 }
 
 int call_find_operation(struct call *c, struct err *err)

@@ -217,10 +217,6 @@ bool call_ignores(struct str parameter);
 
 int call_parse(struct call *c, struct err *err) MUST_CHECK;
 int call_authenticate(struct call *c, struct err *err) MUST_CHECK;
-/* Checks that an object of the bucket may have the key, as object_key_check() does. Keys of a space
- * (route/space.h) may be longer than those of S3. */
-int call_check_key(const struct call *c, struct str bucket, struct str key,
-                   struct err *err) MUST_CHECK;
 /* For a preflight whose signature cannot be checked: sets the user whom its address names. */
 void call_claim(struct call *c);
 struct str call_signed_method(const struct call *c); /* the method that the signature covers */
@@ -288,6 +284,9 @@ bool call_may(struct call *c, struct call_target *t, enum s3_action action, stru
 bool call_may_ever(struct call *c, struct call_target *t, enum s3_action action);
 /* May everybody, without a signature, do the action on the object? */
 bool call_anyone_may(struct call *c, enum s3_action action, const struct object_info *object);
+/* Returns the action that the operation needs a right for, on the version that the request names.
+ */
+enum s3_action call_action(const struct call *c);
 /* Like call_may(), but returns 0, or AccessDenied if the user may not. */
 int call_need(struct call *c, struct call_target *t, enum s3_action action, struct str key,
               const struct object_info *object, struct err *err) MUST_CHECK;
@@ -545,10 +544,8 @@ void respond_encryption(struct call *c);
 
 /* --- checksum.c: checksums that weir makes (docs/gateway.md) --- */
 
-/* Returns the kind of checksum to make for a new object or part whose client claims none;
- * DIGEST_MD5: none is made. */
-enum digest_kind checksum_default(const struct call *c);
-/* Like checksum_default(), for a part of an upload with this metadata. */
+/* Returns the kind of checksum to make for a part whose client claims none, of an upload with this
+ * metadata; DIGEST_MD5: none is made. */
 enum digest_kind checksum_of_part(const struct object_meta *upload);
 /* Reads the kind in x-amz-checksum-algorithm; DIGEST_MD5: the header is not given. InvalidRequest:
  * the kind is unknown. */

@@ -1,6 +1,5 @@
 /* Parses a request: finds bucket and key in host and path, decodes the query, checks the signature,
  * and reads documents. */
-#include "route/space.h"
 #include "s3/gateway/bucket_name.h"
 #include "s3/gateway/gateway_int.h"
 
@@ -117,19 +116,12 @@ static int name_of_segment(struct call *c, struct str segment, struct err *err)
     return code;
 }
 
-int call_check_key(const struct call *c, struct str bucket, struct str key, struct err *err)
-{
-    const struct bucket_space *space =
-        key.len > S3_KEY_MAX ? routes_space_of(c->g->o.routes, bucket) : NULL;
-
-    return object_key_check(key, space ? space->key_max : S3_KEY_MAX, err);
-}
-
 static int call_check_names(struct call *c, struct err *err)
 {
     int code = c->bucket_name.len ? bucket_name_read(&c->bucket_name, c->bucket_name, err) : 0;
 
-    return code == 0 && c->key.len ? call_check_key(c, c->bucket_name, c->key, err) : code;
+    return code == 0 && c->key.len ? object_key_check(c->key, c->g->o.routes, c->bucket_name, err)
+                                   : code;
 }
 
 static int parse_path(struct call *c, struct err *err)

@@ -211,9 +211,8 @@ static int open_other(struct call *c, struct call_target *other, struct err *err
 
     target_turn(other, &side);
     int code = call_open(c, other, c->bucket_name, err);
-    return code < 0
-               ? code
-               : call_need(c, other, s3_operation_action(c->op->id, false), STR_EMPTY, NULL, err);
+    return code < 0 ? code
+                    : call_need(c, other, s3_operations[c->op->id].action, STR_EMPTY, NULL, err);
 }
 
 int call_list(struct call *c, const struct list_options *o, bool versions, struct list_result *out,

@@ -35,7 +35,7 @@ int copy_source_parse(struct call *c, struct copy_source *out, struct err *err)
                        "Copy Source must mention the source bucket and key: "
                        "sourcebucket/sourcekey");
     int code = bucket_name_read(&out->bucket, bucket, err);
-    return code < 0 ? code : call_check_key(c, out->bucket, out->key, err);
+    return code < 0 ? code : object_key_check(out->key, c->g->o.routes, out->bucket, err);
 }
 
 int copy_source_find(struct call *c, struct err *err)
@@ -155,7 +155,7 @@ static int take_tags(struct call *c, struct copy_source *s, struct object_meta *
     if (code < 0)
         return code;
     c->new_tags = from->meta.tags;
-    code = call_need(c, &c->target, s3_operation_action(c->op->id, false), c->key, NULL, err);
+    code = call_need(c, &c->target, s3_operations[c->op->id].action, c->key, NULL, err);
     return code < 0 ? code : call_need_tagging(c, err);
 }
 
@@ -232,8 +232,8 @@ static int checksum_to_make(struct call *c, struct put_options *o, enum digest_k
     if (code < 0)
         return code;
     /* A checksum that weir made by itself is not copied to an object that hides its MD5. */
-    bool unwanted =
-        *out == DIGEST_MD5 && checksum_default(c) == DIGEST_MD5 && sum->kind == DIGEST_CRC64NVME;
+    bool unwanted = *out == DIGEST_MD5 && sse_checksum(c->encryption.kind) == DIGEST_MD5 &&
+                    sum->kind == DIGEST_CRC64NVME;
     bool other = *out != DIGEST_MD5 && !checksum_is_whole(sum, *out);
     if (*out != DIGEST_MD5 && !other)
         *out = DIGEST_MD5;
@@ -286,7 +286,7 @@ static int read_and_put(struct call *c, struct copy_source *s, struct put_option
 
     if (make == DIGEST_MD5 && sum->type != CHECKSUM_FULL_OBJECT &&
         !target_is_foreign(&c->target.at))
-        make = sum->type == CHECKSUM_COMPOSITE ? sum->kind : checksum_default(c);
+        make = sum->type == CHECKSUM_COMPOSITE ? sum->kind : sse_checksum(c->encryption.kind);
     if (sum->type == CHECKSUM_COMPOSITE) /* made of parts' checksums, but the copy has no parts */
         *sum = (struct object_checksum){0};
     if (target_is_foreign(&c->target.at)) {

@@ -53,7 +53,8 @@ static int removal_make(struct call *c, struct batch *b, const struct xml_node *
     struct bucket *bucket = c->target.bucket;
     struct str key = r->key;
     struct remove_options o = {.version = r->version};
-    enum s3_action action = s3_operation_action(c->op->id, o.version.len > 0);
+    const struct s3_operation_row *row = &s3_operations[c->op->id];
+    enum s3_action action = o.version.len ? row->version_action : row->action;
     struct call_item item = {.version = r->version,
                              .if_match = xml_child_text(object, "ETag", STR_EMPTY)};
 
@@ -65,7 +66,7 @@ static int removal_make(struct call *c, struct batch *b, const struct xml_node *
     c->item = NULL;
     o.conditions.if_match = item.if_match;
     if (code == 0)
-        code = call_check_key(c, c->bucket_name, key, err);
+        code = object_key_check(key, c->g->o.routes, c->bucket_name, err);
     if (code == 0)
         code = removal_conditions_read(
             str_trim(xml_child_text(object, "LastModifiedTime", STR_EMPTY)),

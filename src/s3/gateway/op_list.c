@@ -89,7 +89,8 @@ static void put_object(struct call *c, struct buf *xml, const struct object_info
     xml_time(xml, "LastModified", o->modified_ms);
     xml_etag(xml, o->etag);
     if (o->meta.checksum.type != CHECKSUM_NONE)
-        xml_element(xml, "ChecksumAlgorithm", str_z(checksum_algorithm(o->meta.checksum.kind)));
+        xml_element(xml, "ChecksumAlgorithm",
+                    str_z(checksum_names[o->meta.checksum.kind].algorithm));
     xml_element_u64(xml, "Size", o->size);
     if (owner)
         xml_owner(xml, c, "Owner", o->meta.owner);

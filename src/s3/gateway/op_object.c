@@ -73,7 +73,7 @@ static int object_judge(struct call *c, const struct get_result *got, int code, 
     /* If only a condition failed, the info of the object is filled in all the same: it has a key or
      * an ETag. An object of a lake's repository may have no ETag. */
     bool there = code != ERR_NOT_FOUND && (code == 0 || got->info.key.len || got->info.etag.len);
-    enum s3_action action = s3_operation_action(c->op->id, c->version.len > 0);
+    enum s3_action action = call_action(c);
     int may = call_need(c, &c->target, action, c->key, there ? &got->info : NULL, err);
 
     /* A missing object has no access list. Users who may list the bucket get the answer that the

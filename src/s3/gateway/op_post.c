@@ -141,7 +141,7 @@ static int open_form(struct call *c, struct post *p, struct err *err)
     c->key = p->result.key;
     if (c->user)
         http_request_know(c->http);
-    return call_check_key(c, c->bucket_name, c->key, err);
+    return object_key_check(c->key, c->g->o.routes, c->bucket_name, err);
 }
 
 static int store_file(struct call *c, struct post *p, struct put_result *out, struct err *err)
@@ -161,7 +161,7 @@ static int store_file(struct call *c, struct post *p, struct put_result *out, st
         o.meta.tags = c->new_tags;
     if (code == 0)
         code = encrypt_new(c, NULL, &o, err);
-    said.otherwise = checksum_default(c);
+    said.otherwise = sse_checksum(c->encryption.kind);
     if (code == 0)
         code = put_body_init(&p->body, c, &p->form.file, &said, &o, err);
     if (code < 0)

@@ -87,7 +87,7 @@ static int object_put(struct call *c, struct put *put, struct put_result *out, s
     if (code == 0)
         code = encrypt_new(c, NULL, &o, err);
     if (code == 0)
-        code = put_body_open(&put->body, c, checksum_default(c), &o, err);
+        code = put_body_open(&put->body, c, sse_checksum(c->encryption.kind), &o, err);
     if (code == 0 && c->target.info.notifies)
         code = call_note(c, S3_EVENT_CREATED_PUT, c->key, &o.note, err);
     if (code == 0)

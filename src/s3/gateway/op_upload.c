@@ -34,7 +34,7 @@ static int read_algorithm(struct call *c, struct object_meta *meta, struct err *
         return err_set(err, S3_INVALID_REQUEST,
                        "The FULL_OBJECT checksum type cannot be used with the %s checksum "
                        "algorithm.",
-                       checksum_algorithm(kind));
+                       checksum_names[kind].algorithm);
     meta->checksum = (struct object_checksum){
         .type = full ? CHECKSUM_FULL_OBJECT : CHECKSUM_COMPOSITE, .kind = kind};
     return 0;
@@ -71,7 +71,7 @@ int op_create_upload(struct call *c, struct err *err)
     respond_begin(c, 200);
     if (o.meta.checksum.type != CHECKSUM_NONE) {
         respond_header(c, "x-amz-checksum-algorithm",
-                       str_z(checksum_algorithm(o.meta.checksum.kind)));
+                       str_z(checksum_names[o.meta.checksum.kind].algorithm));
         respond_header(c, "x-amz-checksum-type", checksum_type_name(o.meta.checksum.type));
     }
     respond_encryption(c);
@@ -122,7 +122,7 @@ int op_upload_part(struct call *c, struct err *err)
     respond_etag(c, part.etag);
     respond_encryption(c);
     if (part.checksum.type != CHECKSUM_NONE)
-        respond_header(c, checksum_header(part.checksum.kind), part.checksum.value);
+        respond_header(c, checksum_names[part.checksum.kind].header.p, part.checksum.value);
     c->begun = true;
     return http_send(c->http, STR_EMPTY);
 }
@@ -291,7 +291,7 @@ struct completion {
 static void part_checksum(const struct xml_node *node, struct object_checksum *out)
 {
     for (int k = 0; k < DIGEST_KINDS; k++) {
-        const char *name = checksum_element((enum digest_kind)k);
+        const char *name = checksum_names[k].element;
         struct str value = name ? xml_child_text(node, name, STR_EMPTY) : STR_EMPTY;
         if (value.len)
             *out = (struct object_checksum){CHECKSUM_FULL_OBJECT, (enum digest_kind)k, value};
@@ -365,7 +365,7 @@ static int add_sum(struct sum *s, const struct upload_part *part, struct err *er
                          : err_set(err, S3_INVALID_REQUEST,
                                    "The upload was created using a %s checksum. The complete "
                                    "request must include the checksum for each part.",
-                                   checksum_algorithm(s->want.kind));
+                                   checksum_names[s->want.kind].algorithm);
     if (s->want.type == CHECKSUM_COMPOSITE)
         buf_append(&s->joined, one.bytes, one.len);
     else if (s->parts == 0)
@@ -456,7 +456,7 @@ static int whole_checksum(struct call *c, struct completion *done, struct err *e
     buf_release(&s.joined);
     if (code < 0 || out->type == CHECKSUM_NONE)
         return code;
-    struct str said = http_header(c->head, checksum_header(out->kind));
+    struct str said = http_header(c->head, checksum_names[out->kind].header.p);
     if (said.len && !str_eq(said, out->value))
         return s3_fail(err, S3_BAD_DIGEST);
     return 0;

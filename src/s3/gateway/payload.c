@@ -34,7 +34,8 @@ static int set_checksum(struct payload *p, enum digest_kind kind, bool in_traile
  * test suite expect BadDigest. Either way no body has this checksum. */
 static int invalid_checksum(enum digest_kind kind, const char *where, struct err *err)
 {
-    return err_set(err, S3_BAD_DIGEST, "Value for %s %s is invalid.", checksum_header(kind), where);
+    return err_set(err, S3_BAD_DIGEST, "Value for %s %s is invalid.", checksum_names[kind].header.p,
+                   where);
 }
 
 static int parse_checksums(struct payload *p, const struct payload_options *o, struct err *err)
@@ -90,7 +91,7 @@ static int bad_checksum(const struct payload *p, struct err *err)
 {
     return err_set(err, S3_BAD_DIGEST,
                    "The %s you specified did not match the calculated checksum.",
-                   checksum_header(p->checksum));
+                   checksum_names[p->checksum].header.p);
 }
 
 static int bad_md5(struct err *err)
@@ -120,7 +121,7 @@ static int payload_compare(struct payload *p, struct err *err)
         return bad_md5(err);
     if (p->in_trailer &&
         payload_decode(p, p->checksum,
-                       framing_trailer(&p->framing, str_z(checksum_header(p->checksum)))) < 0)
+                       framing_trailer(&p->framing, checksum_names[p->checksum].header)) < 0)
         return invalid_checksum(p->checksum, "trailing header", err);
     if (p->has_checksum && !digest_is(&p->said[p->checksum], &p->computed[p->checksum]))
         return bad_checksum(p, err);

@@ -111,13 +111,6 @@ static int space_check(struct storage *s, struct err *err)
     return f->under->ops->check(f->under, err);
 }
 
-static uint64_t space_generation(struct storage *s, struct str bucket)
-{
-    struct fake_space *f = space_of(s);
-
-    return f->under->ops->generation(f->under, bucket);
-}
-
 static const struct storage_ops space_ops = {
     .kind = "fake space",
     .can = STORAGE_KEEPS_META | STORAGE_NULL_VERSION,
@@ -126,7 +119,6 @@ static const struct storage_ops space_ops = {
     .open_bucket = space_open_bucket,
     .list_buckets = space_list_buckets,
     .check = space_check,
-    .generation = space_generation,
 };
 
 static bool space_has(void *ctx, struct str name)
@@ -138,9 +130,10 @@ static bool space_has(void *ctx, struct str name)
 
 void fake_space_open(struct fake_space *s, struct storage *under)
 {
-    *s = (struct fake_space){.under = under,
-                             .storage = {.ops = &space_ops, .name = STR("space")},
-                             .space = {.kind = "fake", .has = space_has, .ctx = s}};
+    *s = (struct fake_space){
+        .under = under,
+        .storage = {.ops = &space_ops, .name = STR("space"), .generations = under->generations},
+        .space = {.kind = "fake", .has = space_has, .ctx = s}};
     s->space.storage = &s->storage;
     fake_names_init(&s->names);
 }

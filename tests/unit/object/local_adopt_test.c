@@ -1,5 +1,6 @@
 /* Shards of a bucket in one folder, and rows that move between them (local_adopt.h). */
 #include "base/clock.h"
+#include "object/generation.h"
 #include "unit/object/shard_lab.h"
 
 #include <stdio.h>
@@ -345,13 +346,14 @@ TEST(local_adopt, a_target_catches_up_with_the_versions_of_its_source)
         }
         lab_put(lab.whole, &lab.a, "k", STR("1"));
         lab_put(lab.whole, &lab.a, "k", STR("2"));
-        uint64_t before = local_generation(lab.l.lab.storage, lab.shard->name);
+        uint64_t before = generation_get(lab.l.lab.storage->generations, lab.shard->name);
         expect_adopt(&lab, lab.shard, lab.whole, everything, 1, "k");
         struct bucket_info now = state_of(lab.shard, &lab.a);
         CHECK_INT(now.versions, rows[i].then);
         CHECK_INT(now.object_lock, rows[i].lock_then);
         bool changed = rows[i].to != rows[i].then || rows[i].lock_to != rows[i].lock_then;
-        CHECK_INT(local_generation(lab.l.lab.storage, lab.shard->name) != before, changed);
+        CHECK_INT(generation_get(lab.l.lab.storage->generations, lab.shard->name) != before,
+                  changed);
         lab_put(lab.shard, &lab.a, "k", STR("3"));
         shard_lab_end(&lab);
     }

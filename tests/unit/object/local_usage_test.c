@@ -2,6 +2,8 @@
  * local_check_whole after each test of the conformance suite. */
 #include "unit/object/local_lab.h"
 
+#include "object/generation.h"
+
 static void expect_usage(struct bucket *b, struct bucket_usage want)
 {
     struct bucket_usage u;
@@ -265,9 +267,9 @@ TEST(local_usage, turning_the_lock_on_makes_another_generation)
     struct storage *s = l.lab.storage;
     struct bucket *b = lab_bucket(s, "b");
     CHECK_OK(b->ops->set_versions(b, true, &err));
-    uint64_t before = s->ops->generation(s, STR("b"));
+    uint64_t before = generation_get(s->generations, STR("b"));
     CHECK_OK(b->ops->set_object_lock(b, &err));
-    CHECK(s->ops->generation(s, STR("b")) != before);
+    CHECK(generation_get(s->generations, STR("b")) != before);
     b->ops->unref(b);
     local_lab_close(&l);
 }

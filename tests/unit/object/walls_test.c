@@ -2,6 +2,7 @@
  * and a fence ends the use of a bucket that was opened before. */
 #include "unit/object/local_lab.h"
 
+#include "object/generation.h"
 #include "object/overlay.h"
 
 static const char *const walls_parts[] = {
@@ -119,9 +120,9 @@ TEST(shard_fence, ends_the_use_of_the_bucket_as_it_was_opened_before)
     before = lab_bucket(l.lab.storage, "box");
     other = lab_bucket(l.lab.storage, "other");
     fence_expect(before, 0);
-    uint64_t generation = l.lab.storage->ops->generation(l.lab.storage, STR("box"));
+    uint64_t generation = generation_get(l.lab.storage->generations, STR("box"));
     local_fence(l.lab.storage, STR("box"));
-    CHECK(l.lab.storage->ops->generation(l.lab.storage, STR("box")) != generation);
+    CHECK(generation_get(l.lab.storage->generations, STR("box")) != generation);
     fence_expect(before, ERR_BUSY);
     fence_expect(other, 0);
     CHECK_OK(l.lab.storage->ops->open_bucket(&after, l.lab.storage, STR_EMPTY, STR("box"), &err));

@@ -218,8 +218,8 @@ TEST(access, ownership_controls_read_back_as_written)
 
 TEST(access, an_operation_on_a_version_is_another_action)
 {
-    CHECK_INT(s3_operation_action(S3_OP_GetObject, false), S3_ACTION_GET_OBJECT);
-    CHECK_INT(s3_operation_action(S3_OP_GetObject, true), S3_ACTION_GET_OBJECT_VERSION);
-    CHECK_STR(str_z(s3_operation_name(S3_OP_UploadPartCopy)), STR("UploadPartCopy"));
+    CHECK_INT(s3_operations[S3_OP_GetObject].action, S3_ACTION_GET_OBJECT);
+    CHECK_INT(s3_operations[S3_OP_GetObject].version_action, S3_ACTION_GET_OBJECT_VERSION);
+    CHECK_STR(str_z(s3_operations[S3_OP_UploadPartCopy].name), STR("UploadPartCopy"));
     CHECK_INT(access_by_acl(S3_ACTION_GET_OBJECT_VERSION).permission, ACL_READ);
 }

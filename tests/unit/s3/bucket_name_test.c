@@ -83,10 +83,10 @@ TEST(bucket_name, a_key_is_any_utf8_of_1_to_1024_bytes_without_nul)
     char key[1025];
 
     memset(key, 'k', sizeof(key));
-    CHECK_OK(object_key_check(str_n(key, 1024), S3_KEY_MAX, &err));
-    CHECK_INT(object_key_check(str_n(key, 1025), S3_KEY_MAX, &err), S3_KEY_TOO_LONG_ERROR);
-    CHECK_INT(object_key_check(STR(""), S3_KEY_MAX, &err), S3_INVALID_ARGUMENT);
-    CHECK_OK(object_key_check(STR("../a//b\x01\n?&\xc3\xbc"), S3_KEY_MAX, &err));
-    CHECK_INT(object_key_check(STR("a\0b"), S3_KEY_MAX, &err), S3_INVALID_URI);
-    CHECK_INT(object_key_check(STR("\xae\x8a-"), S3_KEY_MAX, &err), S3_INVALID_URI);
+    CHECK_OK(object_key_check(str_n(key, 1024), NULL, STR("box"), &err));
+    CHECK_INT(object_key_check(str_n(key, 1025), NULL, STR("box"), &err), S3_KEY_TOO_LONG_ERROR);
+    CHECK_INT(object_key_check(STR(""), NULL, STR("box"), &err), S3_INVALID_ARGUMENT);
+    CHECK_OK(object_key_check(STR("../a//b\x01\n?&\xc3\xbc"), NULL, STR("box"), &err));
+    CHECK_INT(object_key_check(STR("a\0b"), NULL, STR("box"), &err), S3_INVALID_URI);
+    CHECK_INT(object_key_check(STR("\xae\x8a-"), NULL, STR("box"), &err), S3_INVALID_URI);
 }
