@@ -4,24 +4,19 @@
 #include "archive/forge_int.h"
 
 static const struct forge_field gitea_repo_rows[] = {
-#define REPO(key, kind, member, ...)                                                               \
-    {                                                                                              \
-        (key), FORGE_FIELD_##kind, offsetof(struct forge_repo, member), ##__VA_ARGS__              \
-    }
-    REPO("id", ID, id, .required = true),
-    REPO("name", TEXT, name, .required = true),
-    REPO("owner.login", TEXT, owner, .required = true),
-    REPO("owner.id", ID, owner_id),
-    REPO("clone_url", TEXT, clone_url),
-    REPO("default_branch", TEXT, default_branch),
-    REPO("updated_at", TEXT, pushed_at),
-    REPO("size", NUMBER, size_kb),
-    REPO("empty", BOOL, empty),
-    REPO("private", BOOL, is_private),
-    REPO("fork", BOOL, fork),
-    REPO("archived", BOOL, archived),
-    REPO("has_wiki", BOOL, has_wiki),
-#undef REPO
+    FORGE_REPO("id", ID, id, .required = true),
+    FORGE_REPO("name", TEXT, name, .required = true),
+    FORGE_REPO("owner.login", TEXT, owner, .required = true),
+    FORGE_REPO("owner.id", ID, owner_id),
+    FORGE_REPO("clone_url", TEXT, clone_url),
+    FORGE_REPO("default_branch", TEXT, default_branch),
+    FORGE_REPO("updated_at", TEXT, pushed_at),
+    FORGE_REPO("size", NUMBER, size_kb),
+    FORGE_REPO("empty", BOOL, empty),
+    FORGE_REPO("private", BOOL, is_private),
+    FORGE_REPO("fork", BOOL, fork),
+    FORGE_REPO("archived", BOOL, archived),
+    FORGE_REPO("has_wiki", BOOL, has_wiki),
 };
 
 static const struct forge_field gitea_account_rows[] = {

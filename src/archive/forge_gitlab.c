@@ -3,24 +3,19 @@
 #include "archive/forge_int.h"
 
 static const struct forge_field gitlab_repo_rows[] = {
-#define REPO(key, kind, member, ...)                                                               \
-    {                                                                                              \
-        (key), FORGE_FIELD_##kind, offsetof(struct forge_repo, member), ##__VA_ARGS__              \
-    }
-    REPO("id", ID, id, .required = true),
-    REPO("path", TEXT, name, .required = true),
-    REPO("namespace.full_path", TEXT, owner, .required = true),
-    REPO("namespace.id", ID, owner_id),
-    REPO("http_url_to_repo", TEXT, clone_url),
-    REPO("default_branch", TEXT, default_branch),
-    REPO("last_activity_at", TEXT, pushed_at),
-    REPO("empty_repo", BOOL, empty),
-    REPO("visibility", IS_NOT, is_private, .word = "public"),
-    REPO("repository_access_level", IS_WORD, disabled, .word = "disabled"),
-    REPO("forked_from_project", THERE, fork),
-    REPO("archived", BOOL, archived),
-    REPO("wiki_enabled", BOOL, has_wiki),
-#undef REPO
+    FORGE_REPO("id", ID, id, .required = true),
+    FORGE_REPO("path", TEXT, name, .required = true),
+    FORGE_REPO("namespace.full_path", TEXT, owner, .required = true),
+    FORGE_REPO("namespace.id", ID, owner_id),
+    FORGE_REPO("http_url_to_repo", TEXT, clone_url),
+    FORGE_REPO("default_branch", TEXT, default_branch),
+    FORGE_REPO("last_activity_at", TEXT, pushed_at),
+    FORGE_REPO("empty_repo", BOOL, empty),
+    FORGE_REPO("visibility", IS_NOT, is_private, .word = "public"),
+    FORGE_REPO("repository_access_level", IS_WORD, disabled, .word = "disabled"),
+    FORGE_REPO("forked_from_project", THERE, fork),
+    FORGE_REPO("archived", BOOL, archived),
+    FORGE_REPO("wiki_enabled", BOOL, has_wiki),
 };
 
 static const struct forge_field gitlab_user_rows[] = {

@@ -34,6 +34,12 @@ struct forge_field {
     const char *word;
 };
 
+/* A row for a member of struct forge_repo. */
+#define FORGE_REPO(path, kind, member, ...)                                                        \
+    {                                                                                              \
+        (path), FORGE_FIELD_##kind, offsetof(struct forge_repo, member), ##__VA_ARGS__             \
+    }
+
 struct forge_fields {
     const struct forge_field *rows;
     size_t count;

@@ -4,8 +4,10 @@
 #include "command/manage.h"
 #include "conf/keys.h"
 #include "conf/nearest.h"
+#include "os/file.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 const struct flag config_flags[] = {
     {"config", FLAG_FILE, "FILE", NULL,
@@ -331,4 +333,16 @@ int invocation_conf(const struct invocation *inv, struct conf **out)
         complain(0, STR_FMT, STR_ARG(line));
     buf_release(&problems);
     return code < 0 ? EXIT_USAGE : 0;
+}
+
+int command_read_file(struct buf *out, const char *path, struct err *err)
+{
+    char piece[64 * 1024];
+    ssize_t got;
+
+    if (strcmp(path, "-") != 0)
+        return file_read(path, out, err);
+    while ((got = read(STDIN_FILENO, piece, sizeof(piece))) > 0)
+        buf_append(out, piece, (size_t)got);
+    return got < 0 ? err_set(err, ERR_IO, "the standard input cannot be read") : buf_error(out);
 }

@@ -102,6 +102,9 @@ extern const struct flag config_flags[];
 int invocation_conf(const struct invocation *inv, struct conf **out) MUST_CHECK;
 void invocation_conf_input(const struct invocation *inv, struct conf_input *in);
 
+/* Appends the bytes of the file to `out`; "-" is the standard input. */
+int command_read_file(struct buf *out, const char *path, struct err *err) MUST_CHECK;
+
 /* Prints the line "weir: ..." on stderr. Returns `status`. */
 int complain(int status, const char *fmt, ...) PRINTF_LIKE(2, 3);
 

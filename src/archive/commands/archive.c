@@ -2,9 +2,6 @@
 #include "archive/room.h"
 
 #include "archive/commands/tell.h"
-#include "os/file.h"
-
-#include <unistd.h>
 
 enum { ADD_AT_ONCE = 500, ADD_TEXT_MAX = 64 * 1024 * 1024 };
 
@@ -144,22 +141,10 @@ static int add_one(struct add_run *a, struct str text, struct err *err)
     return a->waiting == ADD_AT_ONCE ? add_send(a, err) : 0;
 }
 
-static int add_read_file(struct buf *out, const char *path, struct err *err)
-{
-    char piece[64 * 1024];
-    ssize_t got;
-
-    if (strcmp(path, "-") != 0)
-        return file_read(path, out, err);
-    while ((got = read(STDIN_FILENO, piece, sizeof(piece))) > 0)
-        buf_append(out, piece, (size_t)got);
-    return got < 0 ? err_set(err, ERR_IO, "the standard input cannot be read") : buf_error(out);
-}
-
 static int add_file(struct add_run *a, const char *path, struct err *err)
 {
     struct buf text = BUF_INIT(ADD_TEXT_MAX);
-    int code = add_read_file(&text, path, err);
+    int code = command_read_file(&text, path, err);
     struct str rest = buf_str(&text), line;
 
     while (code == 0 && rest.len) {

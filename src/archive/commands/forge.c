@@ -4,9 +4,6 @@
 #include "archive/commands/tell.h"
 #include "archive/forge.h"
 #include "command/manage.h"
-#include "os/file.h"
-
-#include <unistd.h>
 
 enum { TOKEN_TEXT_MAX = 64 * 1024 };
 
@@ -38,22 +35,10 @@ static const struct output_column forge_columns[] = {
 
 /* --- add --- */
 
-static int forge_read_file(struct buf *out, const char *path, struct err *err)
-{
-    char piece[4096];
-    ssize_t got;
-
-    if (strcmp(path, "-") != 0)
-        return file_read(path, out, err);
-    while ((got = read(STDIN_FILENO, piece, sizeof(piece))) > 0)
-        buf_append(out, piece, (size_t)got);
-    return got < 0 ? err_set(err, ERR_IO, "the standard input cannot be read") : buf_error(out);
-}
-
 static int forge_fill_tokens(struct json_out *w, const char *path, struct err *err)
 {
     struct buf text = BUF_INIT(TOKEN_TEXT_MAX);
-    int code = forge_read_file(&text, path, err);
+    int code = command_read_file(&text, path, err);
     struct str rest = buf_str(&text), token;
     size_t count = 0;
 

@@ -1,6 +1,7 @@
 /* The command line over a table of the test's own: groups, flags, keys. */
 #include "command/command.h"
 #include "command/help.h"
+#include "os/file.h"
 #include "unit/test.h"
 
 #include <stdio.h>
@@ -192,4 +193,23 @@ TEST(command, help_of_a_group_lists_its_commands_and_no_other)
     CHECK(strstr(text, "  user list  List\n"));
     CHECK(!strstr(text, "  paint"));
     free(text);
+}
+
+TEST(command, a_file_that_is_called_minus_is_the_standard_input)
+{
+    char path[256];
+    struct buf text = {0};
+    struct err err = {0};
+
+    snprintf(path, sizeof(path), "%s/text", test_dir());
+    CHECK_OK(file_write_durable(path, STR("from a file"), 0600, &err));
+    CHECK_OK(command_read_file(&text, path, &err));
+    CHECK_STR(buf_str(&text), STR("from a file"));
+    CHECK_OK(file_write_durable(path, STR(", from the input"), 0600, &err));
+    CHECK(freopen(path, "r", stdin));
+    CHECK_OK(command_read_file(&text, "-", &err));
+    CHECK_STR(buf_str(&text), STR("from a file, from the input"));
+    snprintf(path, sizeof(path), "%s/absent", test_dir());
+    CHECK_INT(command_read_file(&text, path, &err), ERR_NOT_FOUND);
+    buf_release(&text);
 }
