@@ -113,7 +113,9 @@ static void pg_hosts_add(struct pg_hosts *hosts, const struct pg_host *h, struct
 {
     list_add(&hosts->host, hosts->count, h->name);
     list_add(&hosts->hostaddr, hosts->count, address);
-    list_add(&hosts->port, hosts->count, h->port);
+    /* libpq ignores an option that is empty as a whole, and would take the url's list of ports. An
+     * empty port in such a list is libpq's usual one. */
+    list_add(&hosts->port, hosts->count, h->port.len ? h->port : STR("5432"));
     hosts->count++;
 }
 

@@ -109,7 +109,9 @@ static int bucket_not_a_branch(struct lake_bucket *b, struct arena *a, struct st
     if (code == 0)
         code = lake_ref_resolve(b->lake, a, &b->repo, name, &ref, err);
     if (code == ERR_NOT_FOUND || code == ERR_INVALID)
-        return err_code(err, ERR_NO_BUCKET);
+        return err_set(err, S3_NO_SUCH_BUCKET,
+                       "The repository " STR_FMT " has no branch '" STR_FMT "'",
+                       STR_ARG(b->repo.id), STR_ARG(str_head(name, LAKE_NAME_MAX)));
     if (code < 0)
         return code;
     return err_set(err, S3_ACCESS_DENIED,

@@ -347,6 +347,19 @@ static bool slot_waits(const struct cache_slot *s, const struct cache_kind *kind
     return s ? s->state == SLOT_LOADING : kind->reads;
 }
 
+/* Makes the slot the newest of its stripe. A slot that has left the table stays out: it is in no
+ * list when its loading failed, or when it was dropped while its user waited for the load. The
+ * caller has the lock. */
+static void slot_renew(struct cache_stripe *stripe, struct cache_slot *s)
+{
+    struct list *use = &stripe->use[s->kind->sort];
+
+    if (list_empty(&s->use) || use->prev == &s->use)
+        return;
+    list_remove(&s->use);
+    list_push(use, &s->use);
+}
+
 /* Finds the value of the key, or loads it. If several callers ask at the same time, one loads and
  * the others wait. ERR_AGAIN: `now` is set, and the caller would have to wait. */
 static int slot_get(struct cache_slot **out, struct tree_cache *c, struct str key,
@@ -354,7 +367,6 @@ static int slot_get(struct cache_slot **out, struct tree_cache *c, struct str ke
 {
     uint64_t hash = hash_xxh3(key, c->seed);
     struct cache_stripe *stripe = stripe_of(c, hash);
-    struct list *use = &stripe->use[kind->sort];
     int code = 0;
 
     *out = NULL;
@@ -370,10 +382,7 @@ static int slot_get(struct cache_slot **out, struct tree_cache *c, struct str ke
         atomic_fetch_add(&s->refs, 1);
         while (s->state == SLOT_LOADING)
             cond_wait(&stripe->loaded, &stripe->lock);
-        if (s->state == SLOT_READY && use->prev != &s->use) { /* it is not the newest already */
-            list_remove(&s->use);
-            list_push(use, &s->use);
-        }
+        slot_renew(stripe, s);
     } else {
         stripe->misses++;
         s = slot_add(stripe, hash, key, kind);

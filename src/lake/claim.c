@@ -250,6 +250,14 @@ static int claim_check_others(struct claim *c, struct err *err)
     return code == ERR_END ? lake_check_spaces(c->lake, c->repo, err) : code;
 }
 
+static int claim_not_empty(const struct claim *c, struct str key, struct err *err)
+{
+    return err_set(err, ERR_IN_USE,
+                   "storage namespace already in use: " STR_FMT " has the object " STR_FMT
+                   "; only a bare repository, into which a dump is restored, may have files there",
+                   STR_ARG(c->repo->space), STR_ARG(str_head(key, 128)));
+}
+
 /* Checks that a folder of the namespace has no object but the claim. */
 static int claim_check_empty(struct claim *c, const char *folder, struct err *err)
 {
@@ -263,7 +271,7 @@ static int claim_check_empty(struct claim *c, const char *folder, struct err *er
         code = object_place_end(&p, object_place_list(&p, &o, &list, err), err);
     for (size_t i = 0; code == 0 && i < list.count; i++)
         if (!str_eq(list.entries[i].info.key, claim))
-            code = claim_in_use(c, list.entries[i].info.key, err);
+            code = claim_not_empty(c, list.entries[i].info.key, err);
     return code;
 }
 

@@ -24,6 +24,7 @@ int lake_open(struct lake **out, const struct lake_options *o, struct err *err)
     l->claim_ask_ms = LAKE_CLAIM_ASK_MS;
     l->node_wait_ms = LAKE_NODE_WAIT_MS;
     l->draft_renew_ms = LAKE_DRAFT_RENEW_MS;
+    l->refs_note_ms = LAKE_REFS_NOTE_MS;
     l->base_bytes_max = LAKE_BASE_BYTES;
     l->heads_bytes = LAKE_HEADS_BYTES;
     l->compactions = compactions_new();

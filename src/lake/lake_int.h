@@ -29,6 +29,8 @@ enum {
     LAKE_COMMITS_BYTES = 16 << 20, /* memory of the cache of commits */
     /* most bytes of the nodes in memory when merge bases are merged (base_tree.c) */
     LAKE_BASE_BYTES = 256 << 20,
+    /* least time between two writes of the progress of a dump or a restore */
+    LAKE_REFS_NOTE_MS = MS_PER_S,
 };
 
 struct lake {
@@ -50,6 +52,7 @@ struct lake {
     uint64_t claim_ask_ms;
     uint64_t node_wait_ms;   /* how long a commit waits for a node to be removed. Tests set it */
     uint64_t draft_renew_ms; /* LAKE_DRAFT_RENEW_MS. Tests set it */
+    uint64_t refs_note_ms;   /* LAKE_REFS_NOTE_MS. Tests set it */
     size_t base_bytes_max;   /* LAKE_BASE_BYTES. Tests set it */
     size_t heads_bytes;      /* memory of an iterator over heads; LAKE_HEADS_BYTES. Tests set it */
     struct compactions *compactions; /* compact.c: branches that the cleaner's thread compacts */

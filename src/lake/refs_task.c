@@ -6,10 +6,7 @@
 #include "base/clock.h"
 #include "base/ids.h"
 
-enum {
-    REFS_TASK_KEPT_MS = MS_PER_DAY,
-    REFS_TASK_NOTE_MS = MS_PER_S, /* least time between two writes of the progress */
-};
+enum { REFS_TASK_KEPT_MS = MS_PER_DAY };
 
 #define REFS_TASKS "tasks"
 
@@ -141,7 +138,7 @@ struct refs_work {
     /* The two arenas are used in turn to encode the record, because the last written record must be
      * kept until the next one is written. */
     struct arena notes[2];
-    unsigned note;
+    unsigned note; /* number of records that were written */
 };
 
 /* Writes the progress into the record, if it is time for that. Returns false when the work must
@@ -158,11 +155,31 @@ static bool refs_work_goes_on(void *ctx, uint64_t rows)
     w->task.rows = rows;
     if (clock_mono_ns() < w->note_ns)
         return true;
-    w->note_ns = clock_mono_ns() + REFS_TASK_NOTE_MS * NS_PER_MS;
-    struct arena *a = &w->notes[w->note++ % ARRAY_SIZE(w->notes)];
+    w->note_ns = clock_mono_ns() + w->lake->refs_note_ms * NS_PER_MS;
+    struct arena *a = &w->notes[w->note % ARRAY_SIZE(w->notes)];
     arena_reset(a);
     int code = refs_task_save(w->lake, a, w->repo, &w->task, &ignored);
+    /* If the record was not written, the other arena still has the last written one. */
+    w->note += code == 0;
     return code != ERR_BUSY && code != ERR_NOT_FOUND;
+}
+
+/* Makes the last write of a restore put the record of the ended task, on the condition that no
+ * other process has changed it (docs/lake-moving.md, D14). */
+static int refs_work_end(void *ctx, struct arena *a, uint64_t rows, struct kv_change *out,
+                         struct err *err)
+{
+    struct refs_work *w = ctx;
+    struct lake_refs_task done = w->task;
+
+    done.done = true;
+    done.rows = rows;
+    struct str value = refs_task_encode(a, &done);
+    if (!value.p)
+        return err_code(err, ERR_NO_MEMORY);
+    *out = (struct kv_change){KV_PUT, refs_task_key(a, w->repo, done.id), value, KV_SAME,
+                              w->task.stamp};
+    return 0;
 }
 
 /* Whether the task would fail in the same way if it were tried again. ERR_UNSUPPORTED: the storage
@@ -183,7 +200,7 @@ static bool refs_work_is_final(const struct lake_refs_task *t, int code)
 
 static int refs_work_run(struct refs_work *w, struct arena *a, struct err *err)
 {
-    struct lake_progress p = {refs_work_goes_on, w};
+    struct lake_progress p = {refs_work_goes_on, w, refs_work_end};
 
     return w->task.kind == LAKE_REFS_DUMP
                ? lake_dump(w->lake, a, w->repo, &p, &w->task.refs, err)
@@ -199,6 +216,8 @@ static int refs_work_try(struct refs_work *w, struct arena *a, struct err *err)
 
     t->last_error = STR_EMPTY;
     int code = refs_work_run(w, a, err);
+    if (code == 0 && t->kind == LAKE_REFS_RESTORE) /* its last write has put the record */
+        return 0;
     struct str error = code < 0 ? arena_str(a, str_z(err->text)) : STR_EMPTY;
     if (code == 0 || refs_work_is_final(t, code)) {
         t->done = true;

@@ -434,13 +434,30 @@ static int restore_put_branch(struct restore *s, struct arena *a, const struct t
     return restore_row_end(s, err);
 }
 
-/* Puts the default branch and allows collections, in one step. ERR_AGAIN: the repository's record
- * or the state of the collector has changed. */
+/* Adds the put that records the end of the restore. */
+static int restore_add_end(struct restore *s, struct err *err)
+{
+    struct kv_change end;
+    int code = s->progress->end(s->progress->ctx, &s->batch, s->rows + 1, &end, err);
+
+    if (code == 0)
+        lake_tx_put_if(&s->tx, end.name, end.value, end.when, end.stamp);
+    return code;
+}
+
+/* Puts the default branch, allows collections and records the end of the restore, in one step.
+ * ERR_AGAIN: the repository's record or the state of the collector has changed. ERR_BUSY: another
+ * process has changed the caller's record. */
 static int restore_try_default(struct restore *s, const struct lake_branch *b, struct err *err)
 {
+    enum { REPO_CHECK, END_PUT };
+    bool has_end = s->progress && s->progress->end;
     struct gc_state state, next;
+    size_t failed = 0;
     int code = gc_state_load(s->lake, &s->batch, &s->repo, &state, err);
 
+    if (code == 0 && has_end)
+        code = restore_add_end(s, err);
     if (code < 0)
         return code;
     restore_add_branch(s, b);
@@ -449,10 +466,14 @@ static int restore_try_default(struct restore *s, const struct lake_branch *b, s
     if (state.phase == GC_HELD)
         gc_state_change(&s->tx, &s->repo, &state, &next);
     lake_step_begin("lake.restore_row");
-    code = lake_tx_write(s->lake, &s->tx, NULL, err);
+    code = lake_tx_write(s->lake, &s->tx, &failed, err);
     lake_step_end("lake.restore_row");
     restore_batch_begin(s);
-    return code == ERR_PRECONDITION ? ERR_AGAIN : code;
+    if (code != ERR_PRECONDITION)
+        return code;
+    return has_end && failed == END_PUT
+               ? err_set(err, ERR_BUSY, "another process works on the restore")
+               : ERR_AGAIN;
 }
 
 static int restore_put_default(struct restore *s, struct err *err)
@@ -471,7 +492,8 @@ static int restore_put_default(struct restore *s, struct err *err)
         restore_batch_begin(s);
     }
     arena_release(&a);
-    return code < 0 ? code : lake_progress_note(s->progress, ++s->rows, err);
+    /* The restore is complete, so its caller can stop it no more. */
+    return code;
 }
 
 static int restore_write_dump(struct restore *s, struct err *err)

@@ -141,6 +141,8 @@ def test_merge_revert_cherry_pick_and_reset(run, raw, tmp_path):
     put(run, tmp_path, "a", "3")
     run("commit", "lake://repo/main", "--message", "three")
     assert "both sides have changed a" in run("merge", "lake://repo/dev", "lake://repo/main", status=1)
+    for refused in ("revert", "cherry-pick"):
+        assert "conflict found: the branch has other changes of a\n" in run(refused, "lake://repo/main", "dev", status=1)
     for take in ("a", "=source", "a=other"):
         assert "PATH=source or PATH=dest" in run("merge", "lake://repo/dev", "lake://repo/main", "--take", take, status=USAGE)
     assert "changed a" in run("merge", "lake://repo/dev", "lake://repo/main", "--take", "b=source", status=1)
@@ -354,6 +356,7 @@ def test_errors_say_what_to_do(run, tmp_path):
             (["repo", "create", "new", "s3://none/x"], "`weir bucket list`")]:
         assert advice in run(*args, status=1)
     assert "-m TEXT" in run("commit", "lake://repo/main", status=USAGE)
+    assert "--object" in run("import", "s3://lake-data/none", "lake://repo/main/none", status=1)
     put(run, tmp_path, "a")
     assert "`weir lake reset`" in run("reset", "lake://repo/main", "--to", "main", status=1)
     run("branch", "protect", "lake://repo", "main")
@@ -464,6 +467,39 @@ def test_places_that_are_malformed(run):
     for text in ("lake://", "lake:///main", ""):
         assert "is not a place in the lake" in run("repo", "show", text, status=USAGE)
     assert "write lake://REPO/REF" in run("log", "lake://repo", status=USAGE)
+
+
+def test_a_part_of_a_place_is_never_ignored(run, tmp_path):
+    run("branch", "create", "lake://repo/dev")
+    put(run, tmp_path, "a")
+    for args in (["commit", "-m", "m"], ["log"], ["show"], ["diff"], ["diff", "lake://repo/dev"], ["branch", "show"],
+                 ["branch", "delete"], ["merge", "lake://repo/dev"], ["tag", "delete"], ["revert", "main"]):
+        name = 2 if args[0] in ("branch", "tag") else 1
+        for place in ("lake://repo/main/a", "repo/main/2026/"):
+            assert "has a path" in run(*args[:name], place, *args[name:], status=USAGE), args
+    for args in (["repo", "show"], ["repo", "delete"], ["branch", "list"], ["tag", "list"], ["gc", "run"], ["dump"],
+                 ["branch", "protect"]):
+        assert "write lake://REPO\n" in run(*args, "lake://repo/main", status=USAGE), args
+    assert [row["id"] for row in run("branch", "list", "lake://repo/", "--json")] == ["dev", "main"]
+    assert [row["path"] for row in run("diff", "repo/main/", "--json")] == ["a"]
+
+
+def test_a_further_ref_may_be_a_place(run, raw, tmp_path):
+    put(run, tmp_path, "a", "1")
+    run("commit", "repo/main", "-m", "one")
+    run("branch", "create", "repo/dev", "--source", "lake://repo/main")
+    put(run, tmp_path, "a", "2", branch="dev")
+    run("commit", "repo/dev", "-m", "two")
+    assert [d["path"] for d in run("diff", "repo/main", "repo/dev", "--json")] == ["a"]
+    run("merge", "repo/dev", "main")
+    assert raw("cat", "repo/main/a") == "2"
+    run("tag", "create", "repo/v1", "lake://repo/main~1")
+    run("reset", "repo/main", "--to", "lake://repo/v1")
+    assert raw("cat", "repo/main/a") == "1"
+    run("cherry-pick", "repo/main", "repo/dev")
+    for args in (["diff", "repo/main"], ["merge", "repo/dev"], ["tag", "create", "repo/v2"], ["revert", "repo/main"],
+                 ["reset", "repo/main", "--to"], ["branch", "create", "repo/b", "--source"]):
+        assert "one repository" in run(*args, "lake://other/main", status=USAGE), args
 
 
 def test_errors_are_one_line_and_json_is_json(run, raw):

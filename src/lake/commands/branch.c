@@ -59,15 +59,18 @@ static int branch_create_run(struct api_client *r, const struct invocation *inv,
     struct client_response response;
     struct lake_cli_body body;
     struct lake_uri uri;
+    struct str ref = STR_EMPTY;
     int code = lake_uri_parse(&uri, inv->args.items[0], LAKE_URI_REF, err);
 
     if (code == 0 && !source)
         code = default_branch_get(r, &uri, &source, err);
+    if (code == 0)
+        code = lake_uri_parse_ref(&ref, &uri, source, err);
     if (code < 0)
         return code;
     lake_cli_body_begin(&body);
     json_out_member_str(&body.w, "name", uri.ref);
-    json_out_member_str(&body.w, "source", str_z(source));
+    json_out_member_str(&body.w, "source", ref);
     lake_cli_switch(&body.w, inv, "hidden", "hidden");
     json_out_close(&body.w, '}');
     code =

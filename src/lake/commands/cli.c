@@ -32,6 +32,8 @@ const struct manage_hint lake_cli_hints[] = {
     {"protected branch", "write to another branch and merge it"},
     {"must specify 1-based parent number", "--parent N says which side of the merge stays"},
     {"the namespace's bucket", "`weir bucket list` lists the buckets"},
+    {"no object begins with", "--object imports a single object"},
+    {"the namespace has no dump", "`weir lake dump` writes one; --from names another one"},
     {0},
 };
 
@@ -44,7 +46,12 @@ bool lake_uri_is(const char *text)
 
 int lake_uri_parse(struct lake_uri *out, const char *text, enum lake_uri_need need, struct err *err)
 {
-    static const char *const forms[] = {"lake://REPO", "lake://REPO/REF", "lake://REPO/REF/PATH"};
+    static const char *const forms[] = {
+        [LAKE_URI_REPO] = "lake://REPO",
+        [LAKE_URI_REF] = "lake://REPO/REF",
+        [LAKE_URI_FOLDER] = "lake://REPO/REF",
+        [LAKE_URI_PATH] = "lake://REPO/REF/PATH",
+    };
     struct str rest = str_z(text);
 
     if (lake_uri_is(text))
@@ -53,9 +60,28 @@ int lake_uri_parse(struct lake_uri *out, const char *text, enum lake_uri_need ne
     str_cut(rest, '/', &out->ref, &out->path);
     bool whole = out->repo.len && (need < LAKE_URI_REF || out->ref.len) &&
                  (need < LAKE_URI_PATH || out->path.len);
-    return whole ? 0
-                 : err_set(err, ERR_INVALID, "'%s' is not a place in the lake; write %s", text,
-                           forms[need]);
+    if (!whole)
+        return err_set(err, ERR_INVALID, "'%s' is not a place in the lake; write %s", text,
+                       forms[need]);
+    if ((need == LAKE_URI_REPO && out->ref.len) || (need <= LAKE_URI_REF && out->path.len))
+        return err_set(err, ERR_INVALID, "'%s' has a %s, which has no meaning here; write %s", text,
+                       need == LAKE_URI_REPO ? "ref" : "path", forms[need]);
+    return 0;
+}
+
+int lake_uri_parse_ref(struct str *out, const struct lake_uri *first, const char *text,
+                       struct err *err)
+{
+    struct lake_uri uri;
+
+    *out = str_z(text);
+    if (str_chr(*out, '/') < 0) /* a ref has no slash */
+        return 0;
+    int code = lake_uri_parse(&uri, text, LAKE_URI_REF, err);
+    if (code == 0 && !str_eq(uri.repo, first->repo))
+        code = err_set(err, ERR_INVALID, "'%s' must be in one repository with the other ref", text);
+    *out = uri.ref;
+    return code;
 }
 
 void lake_uri_to_folder(struct api_client *r, struct lake_uri *u)

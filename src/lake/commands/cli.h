@@ -12,14 +12,21 @@ struct lake_uri {
     struct str repo, ref, path; /* each may be empty; they point into the text */
 };
 
-/* The parts that a place must have. */
-enum lake_uri_need { LAKE_URI_REPO, LAKE_URI_REF, LAKE_URI_PATH };
+/* Which parts a command takes. LAKE_URI_REPO: a repository alone. LAKE_URI_REF: a ref without a
+ * path. LAKE_URI_FOLDER: a ref, and perhaps a path. LAKE_URI_PATH: a ref and a path. */
+enum lake_uri_need { LAKE_URI_REPO, LAKE_URI_REF, LAKE_URI_FOLDER, LAKE_URI_PATH };
 
 /* Whether the text begins with lake://. */
 bool lake_uri_is(const char *text);
-/* Reads a place. ERR_INVALID: a part that is needed is missing. */
+/* Reads a place. ERR_INVALID: a part that is needed is missing, or the place has a part that the
+ * command does not take. Such a part is not ignored, because a user who writes lake://REPO/REF/PATH
+ * means the path and not the whole branch. */
 int lake_uri_parse(struct lake_uri *out, const char *text, enum lake_uri_need need,
                    struct err *err) MUST_CHECK;
+/* Reads a further ref of a command: a ref such as main~2, or a place lake://REPO/REF. ERR_INVALID:
+ * it is in another repository than `first`. */
+int lake_uri_parse_ref(struct str *out, const struct lake_uri *first, const char *text,
+                       struct err *err) MUST_CHECK;
 
 /* Turns the place into that of a folder: adds '/' to a path that is not empty and does not end with
  * '/'. Without the slash the prefix `a` would also match the path `ab`. */

@@ -131,7 +131,8 @@ static int lake_show_run(struct api_client *r, const struct invocation *inv, str
 static int diff_append_path(struct buf *out, struct api_client *r, const struct invocation *inv,
                             struct err *err)
 {
-    struct lake_uri left, right;
+    struct lake_uri left;
+    struct str right;
     int code = lake_uri_parse(&left, inv->args.items[0], LAKE_URI_REF, err);
 
     if (code < 0)
@@ -140,16 +141,11 @@ static int diff_append_path(struct buf *out, struct api_client *r, const struct 
         buf_append_z(out, lake_cli_path(r, &left, "{repo}/branches/{ref}/diff?amount=1000"));
         return 0;
     }
-    if (lake_uri_is(inv->args.items[1]))
-        code = lake_uri_parse(&right, inv->args.items[1], LAKE_URI_REF, err);
-    else
-        right = (struct lake_uri){.repo = left.repo, .ref = str_z(inv->args.items[1])};
-    if (code == 0 && !str_eq(left.repo, right.repo))
-        code = err_set(err, ERR_INVALID, "both refs must be in one repository");
+    code = lake_uri_parse_ref(&right, &left, inv->args.items[1], err);
     if (code < 0)
         return code;
     buf_append_z(out, lake_cli_path(r, &left, "{repo}/refs/{ref}/diff/"));
-    url_encode(out, right.ref, false);
+    url_encode(out, right, false);
     buf_append_z(out, "?amount=1000");
     manage_query(out, "type", invocation_flag(inv, "two-dot") ? "two_dot" : "three_dot");
     return 0;

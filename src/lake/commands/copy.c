@@ -387,10 +387,10 @@ static int copy_to_lake(struct copying *c, const char *source, const char *desti
                         bool recursive, struct err *err)
 {
     struct lake_uri from = {0}, to;
-    int code = lake_uri_parse(&to, destination, LAKE_URI_REF, err);
+    int code = lake_uri_parse(&to, destination, LAKE_URI_FOLDER, err);
 
     if (code == 0 && lake_uri_is(source))
-        code = lake_uri_parse(&from, source, recursive ? LAKE_URI_REF : LAKE_URI_PATH, err);
+        code = lake_uri_parse(&from, source, recursive ? LAKE_URI_FOLDER : LAKE_URI_PATH, err);
     if (code < 0)
         return code;
     if (recursive && lake_uri_is(source))
@@ -407,7 +407,7 @@ static int copy_from_lake(struct copying *c, const char *source, const char *des
 {
     struct lake_uri from, name = {0};
     struct stat st;
-    int code = lake_uri_parse(&from, source, recursive ? LAKE_URI_REF : LAKE_URI_PATH, err);
+    int code = lake_uri_parse(&from, source, recursive ? LAKE_URI_FOLDER : LAKE_URI_PATH, err);
 
     if (code < 0 || recursive)
         return code < 0 ? code : copy_lake_folder(c, &from, download_item, destination, err);
@@ -450,7 +450,7 @@ static int move_run(struct api_client *r, const struct invocation *inv, struct o
     int code = lake_uri_parse(&from, inv->args.items[0], LAKE_URI_PATH, err);
 
     if (code == 0)
-        code = lake_uri_parse(&to, inv->args.items[1], LAKE_URI_REF, err);
+        code = lake_uri_parse(&to, inv->args.items[1], LAKE_URI_FOLDER, err);
     if (code < 0)
         return code;
     copy_add_name(&c, &to, from.path);

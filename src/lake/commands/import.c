@@ -121,7 +121,7 @@ static int lake_import_run(struct api_client *r, const struct invocation *inv, s
     bool wait = invocation_flag(inv, "no-wait") == NULL;
     struct lake_uri to;
     const char *id = NULL;
-    int code = lake_uri_parse(&to, inv->args.items[1], LAKE_URI_REF, err);
+    int code = lake_uri_parse(&to, inv->args.items[1], LAKE_URI_FOLDER, err);
 
     if (code == 0 && !to.path.len && !invocation_flag(inv, "force"))
         code = err_set(err, ERR_INVALID,

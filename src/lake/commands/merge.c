@@ -112,13 +112,12 @@ static int lake_merge_run(struct api_client *r, const struct invocation *inv, st
 {
     struct lake_cli_body body;
     struct buf path = {0};
-    struct lake_uri source = {0}, dest = {0};
+    struct lake_uri source = {0};
+    struct str dest = STR_EMPTY;
     int code = lake_uri_parse(&source, inv->args.items[0], LAKE_URI_REF, err);
 
     if (code == 0)
-        code = lake_uri_parse(&dest, inv->args.items[1], LAKE_URI_REF, err);
-    if (code == 0 && !str_eq(source.repo, dest.repo))
-        code = err_set(err, ERR_INVALID, "source and destination must be in one repository");
+        code = lake_uri_parse_ref(&dest, &source, inv->args.items[1], err);
     if (code < 0)
         return code;
     lake_cli_body_begin(&body);
@@ -130,7 +129,7 @@ static int lake_merge_run(struct api_client *r, const struct invocation *inv, st
     if (code == 0)
         code = merge_write_choices(&body.w, inv, err);
     buf_append_z(&path, lake_cli_path(r, &source, "{repo}/refs/{ref}/merge/"));
-    url_encode(&path, dest.ref, false);
+    url_encode(&path, dest, false);
     if (code == 0)
         code = lake_merge_send(r, path.p, &body, table, err);
     buf_release(&body.text);
@@ -147,15 +146,18 @@ static int pick_send(struct api_client *r, const struct invocation *inv, const c
     const char *message = invocation_flag(inv, "message"), *text = invocation_flag(inv, "parent");
     struct lake_cli_body body;
     struct lake_uri uri;
+    struct str commit = STR_EMPTY;
     uint64_t parent = 0;
     int code = lake_uri_parse(&uri, inv->args.items[0], LAKE_URI_REF, err);
 
+    if (code == 0)
+        code = lake_uri_parse_ref(&commit, &uri, inv->args.items[1], err);
     if (code == 0 && text && str_u64(str_z(text), &parent) < 0)
         code = err_set(err, ERR_INVALID, "--parent takes a number, not '%s'", text);
     if (code < 0)
         return code;
     lake_cli_body_begin(&body);
-    json_out_member_str(&body.w, "ref", str_z(inv->args.items[1]));
+    json_out_member_str(&body.w, "ref", commit);
     json_out_member_u64(&body.w, "parent_number", parent);
     if (message) {
         json_out_key(&body.w, "commit_overrides");
@@ -198,10 +200,13 @@ static int reset_hard(struct api_client *r, const struct lake_uri *uri, const ch
                       struct err *err)
 {
     struct buf path = {0};
+    struct str ref;
+    int code = lake_uri_parse_ref(&ref, uri, to, err);
 
-    buf_append_z(&path, lake_cli_path(r, uri, "{repo}/branches/{ref}/hard_reset"));
-    manage_query(&path, "ref", to);
-    int code = api_client_send(r, "PUT", path.p, NULL, NULL, err);
+    buf_append_z(&path, lake_cli_path(r, uri, "{repo}/branches/{ref}/hard_reset?ref="));
+    url_encode(&path, ref, false);
+    if (code == 0)
+        code = api_client_send(r, "PUT", path.p, NULL, NULL, err);
     buf_release(&path);
     return code;
 }
@@ -212,7 +217,7 @@ static int reset_run(struct api_client *r, const struct invocation *inv, struct 
     const char *to = invocation_flag(inv, "to");
     struct lake_cli_body body;
     struct lake_uri uri;
-    int code = lake_uri_parse(&uri, inv->args.items[0], LAKE_URI_REF, err);
+    int code = lake_uri_parse(&uri, inv->args.items[0], LAKE_URI_FOLDER, err);
 
     (void)table;
     if (code == 0 && to && uri.path.len)

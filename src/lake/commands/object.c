@@ -34,7 +34,7 @@ static int ls_run(struct api_client *r, const struct invocation *inv, struct out
     bool recursive = invocation_flag(inv, "recursive") != NULL;
     struct lake_uri uri;
     size_t max = 0;
-    int code = lake_uri_parse(&uri, inv->args.items[0], LAKE_URI_REF, err);
+    int code = lake_uri_parse(&uri, inv->args.items[0], LAKE_URI_FOLDER, err);
 
     if (code == 0)
         code = lake_cli_max(inv, &max, err);
@@ -157,7 +157,7 @@ static int rm_run(struct api_client *r, const struct invocation *inv, struct out
     bool recursive = invocation_flag(inv, "recursive") != NULL;
     struct lake_uri uri;
     int code =
-        lake_uri_parse(&uri, inv->args.items[0], recursive ? LAKE_URI_REF : LAKE_URI_PATH, err);
+        lake_uri_parse(&uri, inv->args.items[0], recursive ? LAKE_URI_FOLDER : LAKE_URI_PATH, err);
 
     (void)table;
     if (code < 0)

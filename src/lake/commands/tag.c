@@ -8,14 +8,17 @@ static int tag_create_run(struct api_client *r, const struct invocation *inv, st
 {
     struct lake_cli_body body;
     struct lake_uri uri;
+    struct str ref = STR_EMPTY;
     json_t *answer = NULL;
     int code = lake_uri_parse(&uri, inv->args.items[0], LAKE_URI_REF, err);
 
+    if (code == 0)
+        code = lake_uri_parse_ref(&ref, &uri, inv->args.items[1], err);
     if (code < 0)
         return code;
     lake_cli_body_begin(&body);
     json_out_member_str(&body.w, "id", uri.ref);
-    json_out_member_str(&body.w, "ref", str_z(inv->args.items[1]));
+    json_out_member_str(&body.w, "ref", ref);
     code = lake_cli_send(r, "POST", lake_cli_path(r, &uri, "{repo}/tags"), &body, &answer, err);
     if (code == 0)
         lake_cli_row(table, answer);

@@ -242,6 +242,23 @@ static int revert_need_parents(struct rest_call *c, const struct lake_repo *repo
     return code;
 }
 
+/* Names the first conflicting paths in the error of a revert or a cherry-pick. Returns `code`. */
+static int pick_name_conflicts(const struct lake_conflicts *conflicts, int code, struct err *err)
+{
+    enum { NAMED = 5, NAME_MAX_BYTES = 80 };
+    struct buf paths = {0};
+
+    if (code != ERR_CONFLICT || conflicts->count == 0)
+        return code;
+    for (size_t i = 0; i < conflicts->count && i < NAMED; i++)
+        buf_appendf(&paths, "%s" STR_FMT, i ? ", " : "",
+                    STR_ARG(str_head(conflicts->paths[i], NAME_MAX_BYTES)));
+    code = err_set(err, code, "conflict found: the branch has other changes of " STR_FMT "%s",
+                   STR_ARG(buf_str(&paths)), conflicts->count > NAMED ? " and further paths" : "");
+    buf_release(&paths);
+    return code;
+}
+
 static int branch_revert(struct rest_call *c, struct err *err)
 {
     struct lake_conflicts conflicts = {0};
@@ -257,8 +274,9 @@ static int branch_revert(struct rest_call *c, struct err *err)
     if (code < 0)
         return code;
     o.allow_empty = rest_bool(c, "allow_empty");
-    return lake_revert(web_of(c)->lake, c->arena, &repo, rest_text(c, "branch"), &o, &commit,
+    code = lake_revert(web_of(c)->lake, c->arena, &repo, rest_text(c, "branch"), &o, &commit,
                        &conflicts, err);
+    return pick_name_conflicts(&conflicts, code, err);
 }
 
 static int branch_cherry_pick(struct rest_call *c, struct err *err)
@@ -276,5 +294,5 @@ static int branch_cherry_pick(struct rest_call *c, struct err *err)
                                 &commit, &conflicts, err);
     if (code == 0)
         web_write_commit(c->w, &commit);
-    return code;
+    return pick_name_conflicts(&conflicts, code, err);
 }

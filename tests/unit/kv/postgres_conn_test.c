@@ -135,6 +135,8 @@ TEST(kv_conn, hosts_that_cannot_be_had_are_named)
     CHECK(strstr(l.err.text, "looking up gone.test"));
     CHECK_ERR(conn_try(&l, &conn, "host=two.test&port=1", PATIENT_MS), ERR_UNAVAILABLE);
     CHECK(strstr(l.err.text, "two.test"));
+    CHECK_ERR(conn_try(&l, &conn, "host=gone.test,127.0.0.1&port=,", PATIENT_MS), ERR_UNAVAILABLE);
+    CHECK(strstr(l.err.text, "port 5432")); /* the usual one, although the first host is left out */
     CHECK_ERR(conn_try(&l, &conn, "host=two.test&port=1,2,3", PATIENT_MS), ERR_UNAVAILABLE);
     CHECK(strstr(l.err.text, "port"));
     conn_lab_close(&l);

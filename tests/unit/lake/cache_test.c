@@ -153,6 +153,24 @@ TEST(lake_cache, a_node_is_read_once_for_all_who_wait_and_an_error_is_not_kept)
     world_close(&w);
 }
 
+TEST(lake_cache, who_waits_gets_a_node_that_is_dropped_as_soon_as_it_is_there)
+{
+    enum { ROUNDS = 20 };
+    struct tree_cache_stats stats;
+    struct tree_result r;
+    struct set s;
+    struct world w;
+
+    cache_world(&w, 0, NULL, 0);
+    cache_set(&w, &s, &r);
+    w.delay_ms = 5;
+    for (int i = 0; i < ROUNDS; i++)
+        run_getters(&w, r.root, 0);
+    tree_cache_stats(w.cache, &stats);
+    CHECK_INT(stats.memory_bytes, 0);
+    world_close(&w);
+}
+
 /* A place whose readers look up the path meanwhile, without waiting. */
 struct impatient {
     struct node_place real;

@@ -5,6 +5,7 @@
 #include "lake/iter.h"
 #include "lake/refs_task.h"
 #include "os/thread.h"
+#include "unit/lake/kv_spy.h"
 #include "unit/lake/sst_file.h"
 
 /* --- from dump to dump --- */
@@ -322,15 +323,13 @@ GC_LAB_TEST(lake_dump, a_stopped_restore_begins_again)
         moves_make_bare(&h);
         code = lake_restore(h.lake, &h.repo, &refs, false, &p, &h.err);
         stopped += code == ERR_CANCELED;
-        struct lake_branch b;
-        bool is_whole = lake_branch_get(h.lake, &h.arena, &h.repo, STR("main"), &b, &h.err) == 0;
-        if (!is_whole)
+        if (code == ERR_CANCELED)
             CHECK_INT(moves_try_restore(&h, &refs), 0);
         struct lake_refs again = moves_dump(&h);
         moves_check_same(&refs, &again);
     }
     CHECK_INT(code, 0);
-    CHECK(stopped >= 3);
+    CHECK(stopped >= 2);
     hand_release(&h);
 }
 
@@ -403,6 +402,49 @@ GC_LAB_TEST(lake_dump, a_restore_task_that_would_mix_two_dumps_ends_with_its_err
     CHECK(task.done);
     CHECK(str_find(task.error, STR("branches/other, which is not as in this dump")) >= 0);
     hand_release(&h);
+}
+
+/* Each write of the task in turn is not made, or is made without an answer: those of rows, of the
+ * progress, and the last one, which puts both the default branch and the task's record (D14). */
+static void dump_lose_writes(struct lake_lab *lab, void (*plan)(unsigned n, int code), int lost)
+{
+    struct lake_refs_task wanted = {.kind = LAKE_REFS_RESTORE}, got;
+    struct hand h = hand_of(lab);
+    struct err err = {0};
+    bool happened = true;
+    struct str id;
+
+    dump_history(&h);
+    wanted.refs = moves_dump(&h);
+    h.lake->refs_note_ms = 0;
+    kv_spy_begin(h.lake);
+    for (unsigned n = 1; happened; n++) {
+        moves_make_bare(&h);
+        CHECK_OK(lake_refs_task_start(h.lake, &h.arena, &h.repo, &wanted, &id, &err));
+        plan(n, lost);
+        int code = lake_refs_task_work(h.lake, &h.repo, id, NULL, NULL, &err);
+        happened = kv_spy_happened();
+        if (code < 0)
+            CHECK_OK(lake_refs_task_work(h.lake, &h.repo, id, NULL, NULL, &err));
+        CHECK_OK(lake_refs_task_get(h.lake, &h.arena, &h.repo, LAKE_REFS_RESTORE, id, &got, &err));
+        CHECK(got.done);
+        CHECK_STR(got.error, STR(""));
+        CHECK(got.rows > 0);
+        struct lake_refs again = moves_dump(&h);
+        moves_check_same(&wanted.refs, &again);
+    }
+    kv_spy_end(h.lake);
+    hand_release(&h);
+}
+
+GC_LAB_TEST(lake_dump, a_restore_task_goes_on_after_a_write_that_was_not_made)
+{
+    dump_lose_writes(lab, kv_spy_refuse, ERR_UNAVAILABLE);
+}
+
+GC_LAB_TEST(lake_dump, a_restore_task_goes_on_after_a_write_without_an_answer)
+{
+    dump_lose_writes(lab, kv_spy_answer, ERR_TIMEOUT);
 }
 
 GC_LAB_TEST(lake_dump, a_task_shows_why_its_last_try_failed)

@@ -402,7 +402,7 @@ LAKE_GATE_TEST(what_cannot_be_is_refused_with_a_reason)
         {"DELETE /repo/safe/k", NULL, "", 403, "AccessDenied", "protected branch"},
         {"PUT /repo/safe/k?tagging", NULL, tags, 403, "AccessDenied", "protected branch"},
         {"POST /repo/safe/new?uploads", NULL, "", 403, "AccessDenied", "protected branch"},
-        {"PUT /repo/nowhere/k", NULL, "x", 404, "NoSuchBucket", ""},
+        {"PUT /repo/nowhere/k", NULL, "x", 404, "NoSuchBucket", "has no branch 'nowhere'"},
         {"DELETE /repo/nowhere/k", NULL, "", 404, "NoSuchBucket", ""},
         {"PUT /repo/main/", NULL, "x", 400, "InvalidArgument", "no path"},
         {"PUT /repo/main", NULL, "x", 400, "InvalidArgument", "no path"},

@@ -9,7 +9,7 @@ static struct {
 
 /* Each thread has its own plan, so the cleaner's calls do not count. */
 static _Thread_local struct {
-    bool is_planned, is_inside, happened;
+    bool is_planned, is_inside, happened, refuses;
     enum kv_spy_call call;
     unsigned n;
     void (*fn)(void *ctx); /* NULL: `answer` */
@@ -44,6 +44,8 @@ static int spy_write(struct kv *kv, const struct kv_change *changes, size_t coun
                      struct kv_value *out, struct err *err)
 {
     bool answers = spy_comes(KV_SPY_WRITE);
+    if (answers && spy_plan.refuses)
+        return err_code(err, spy_plan.answer);
     int code = spy.real->write(kv, changes, count, failed, a, names, name_count, out, err);
 
     return answers && code == 0 ? err_code(err, spy_plan.answer) : code;
@@ -84,7 +86,7 @@ void kv_spy_end(struct lake *l)
 void kv_spy_plan(enum kv_spy_call call, unsigned n, void (*fn)(void *ctx), void *ctx)
 {
     spy_plan.is_planned = true;
-    spy_plan.happened = false;
+    spy_plan.happened = spy_plan.refuses = false;
     spy_plan.call = call;
     spy_plan.n = n;
     spy_plan.fn = fn;
@@ -95,6 +97,12 @@ void kv_spy_answer(unsigned n, int code)
 {
     kv_spy_plan(KV_SPY_WRITE, n, NULL, NULL);
     spy_plan.answer = code;
+}
+
+void kv_spy_refuse(unsigned n, int code)
+{
+    kv_spy_answer(n, code);
+    spy_plan.refuses = true;
 }
 
 bool kv_spy_happened(void)

@@ -16,6 +16,8 @@ void kv_spy_end(struct lake *l);
 void kv_spy_plan(enum kv_spy_call call, unsigned n, void (*fn)(void *ctx), void *ctx);
 /* The n-th write from now on is made, but its answer is this code. */
 void kv_spy_answer(unsigned n, int code);
+/* The n-th write from now on is not made; its answer is this code. */
+void kv_spy_refuse(unsigned n, int code);
 /* Whether the plan was carried out. Forgets it. */
 bool kv_spy_happened(void);
 
