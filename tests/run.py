@@ -10,7 +10,7 @@ for its unit tests alone.
 
 A suite is a command that prints a line "N passed, N failed[, N skipped]". The last such line is its count. A suite that
 prints no such line, or that ends with a status other than 0 without having counted a failure, counts as one failure.
-A line "took N s NAME" says how long a test took.
+A line "took N s NAME" says how long a test took, and "took N s, M s of CPU: NAME" also says how much CPU time it used.
 
 Many unit tests are timed or keep a core busy, so the unit tests run first, four for each core, and with no other suite
 beside them. The other suites mostly wait, for a process to start, a lease to end or a timer to fire: they use a quarter
@@ -41,7 +41,7 @@ LANES, UNIT_JOBS = 4 * CORES, min(16, 4 * CORES)
 SLOWEST = 15
 MEMORY, MEMORY_BYTES = "/dev/shm", 8 << 30  # bytes that must be free there; twice as many must be available in all
 COUNT = re.compile(r"^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$")
-TOOK = re.compile(r"^took (\d+\.\d+) s (.+)$")
+TOOK = re.compile(r"^took (\d+\.\d+) s(?:, (\d+\.\d+) s of CPU:)? (.+)$")
 FAILED = re.compile(r"^(?:FAIL|(?:FAILED|ERROR)(?= \S+\.py)) (\S+)")  # as the unit tests' runner and pytest print it
 
 # Every end-to-end file: the rooms whose change it should be run for, the seconds that it takes beside others on two
@@ -176,7 +176,8 @@ class Suite:
 
     def hear(self, line):
         if took := TOOK.match(line):
-            self.took.append((float(took.group(1)), f"{self.name} {took.group(2)}"))
+            cpu = f" ({took.group(2)} s of CPU)" if took.group(2) else ""
+            self.took.append((float(took.group(1)), f"{self.name} {took.group(3)}{cpu}"))
             return
         self.lines.append(line)
         if found := COUNT.match(line.strip()):
