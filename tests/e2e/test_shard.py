@@ -14,7 +14,7 @@ import pytest
 
 pytest.importorskip("boto3")
 from botocore.exceptions import ClientError  # noqa: E402
-from conftest import BUILD, DEADLINE, runner, wait_for  # noqa: E402
+from conftest import BUILD, DEADLINE, PACE, runner, wait_for  # noqa: E402
 from test_s3_notify import Receiver  # noqa: E402
 
 KEYS = [f"{letter}/{i:02}" for letter in "abcdef" for i in range(10)]
@@ -485,7 +485,7 @@ class Client(threading.Thread):
 
     def run(self):
         number = 0
-        while not self.end.is_set():
+        while not self.end.wait(PACE):
             try:
                 self.one(number)
             except ClientError as e:
