@@ -3,6 +3,8 @@
 
     tests/run.py BUILD [SUITE...]     run all suites, or those named
     tests/run.py --needs [SUITE...]   print the groups of tools/setup that these suites need
+    tests/run.py --changed BASE BUILD run the unit tests that a change since the git revision BASE concerns: those of the
+                                      folders that differ, and of the folders that include headers of them
 
 A SUITE is a kind (unit, fuzz, crash, e2e, store-diff), one suite (e2e-switch, crash-db), or a room, which is a folder of
 src/. A room stands for its unit tests, its fuzz corpora, its crash programs and its end-to-end files; unit-ROOM stands
@@ -259,6 +261,35 @@ def suites(build, wanted):
     return sorted(chosen, key=lambda suite: (suite.name != "unit", suite.name in ALONE, -suite.seconds))
 
 
+def folders_that_include(changed):
+    """The folders of src/ and tests/unit with a file that includes a header of one of these folders."""
+    include = re.compile(r'^#include "(?:unit/)?(?:' + "|".join(sorted(changed)) + r')/', re.M)
+    found = set()
+    for path in glob.glob(os.path.join(ROOT, "src/*/**/*.[ch]"), recursive=True) + glob.glob(
+            os.path.join(ROOT, "tests/unit/*/**/*.[ch]"), recursive=True):
+        room = os.path.relpath(path, ROOT).removeprefix("tests/unit/").removeprefix("src/").split("/")[0]
+        if room not in found:
+            with open(path, encoding="utf-8") as f:
+                if include.search(f.read()):
+                    found.add(room)
+    return found
+
+
+def units_of_changed(base):
+    """The unit suites that a change since `base` concerns. All of them if nothing differs, or if something differs that
+    belongs to no folder, such as the runner."""
+    def git(*args):
+        return subprocess.run(["git", *args], check=True, stdout=subprocess.PIPE, text=True, cwd=ROOT).stdout.splitlines()
+    left = git("merge-base", base, "HEAD")[0]
+    paths = git("diff", "--name-only", left) + git("ls-files", "--others", "--exclude-standard")
+    sources = [path for path in paths if path.startswith(("src/", "tests/unit/", "tests/meson.build", "meson.build"))]
+    rooms = {found[1] for path in sources if (found := re.match(r"(?:src|tests/unit)/(\w+)/", path))}
+    if not sources or not all(re.match(r"(?:src|tests/unit)/\w+/|src/main\.c", path) for path in sources):
+        return ["unit"]
+    with_tests = folders_of("tests/unit/*")
+    return ["unit-" + room for room in sorted((rooms | folders_that_include(rooms)) & with_tests)] if rooms else ["unit"]
+
+
 class Report:
     """The counts [passed, failed, skipped] of all suites, the names of failed tests, and how long the tests took."""
 
@@ -319,6 +350,9 @@ def test_folder():
 
 def main():
     first, *wanted = sys.argv[1:]
+    if first == "--changed":
+        base, first = wanted
+        wanted = units_of_changed(base)
     if first == "--needs":
         needs = set().union(*(suite.needs for suite in suites("", wanted)))
         print(" ".join(sorted(needs)))
