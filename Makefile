@@ -1,7 +1,8 @@
 # The front door. Meson and Ninja build everything under build/; these targets install the packages that
 # are missing, build, and run.
 #   make run                         build and start weir with everything embedded in ./weir-data
-#   make check [ROOM=…] [BASE=main]  the inner loop: build, unit tests (of one room), lint of what differs from BASE
+#   make check [ROOM=…] [BASE=main]  the inner loop: build, unit tests (of one room, or of the folders of src/ that differ
+#                                    from BASE and of those that include them), lint of what differs from BASE
 #   make test [SUITE=…] [SAN=…]      every suite, or one room's (SUITE=s3) or one kind's (SUITE=unit), plain or with
 #                                    SAN=address or SAN=thread; the last line has the count
 #   make bench [ROOM=http|db|…]      measures beside nginx, redis-server, RGW, … [ROUNDS=5] [SECONDS=2] [STRICT=1] [FULL=1]
@@ -54,9 +55,10 @@ test: setup-test build
 	@tests/run.py $(BUILD) $(SUITE)
 
 check: SUITE := unit$(addprefix -,$(ROOM))
+check: BASE := $(or $(BASE),main)
 check: setup-test setup-lint build
-	@tests/run.py $(BUILD) $(SUITE)
-	@tools/lint --changed $(or $(BASE),main)
+	@tests/run.py $(if $(ROOM),$(BUILD) $(SUITE),--changed $(BASE) $(BUILD))
+	@tools/lint --changed $(BASE)
 
 bench: setup-bench build
 	@env SECONDS=$(SECONDS) tests/bench/run.py $(BUILD) $(ROOM)

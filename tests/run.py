@@ -3,6 +3,8 @@
 
     tests/run.py BUILD [SUITE...]     run all suites, or those named
     tests/run.py --needs [SUITE...]   print the groups of tools/setup that these suites need
+    tests/run.py --changed BASE BUILD run the unit tests that a change since the git revision BASE concerns: those of the
+                                      folders that differ, and of the folders that include headers of them
 
 A SUITE is a kind (unit, fuzz, crash, e2e, store-diff), one suite (e2e-switch, crash-db), or a room, which is a folder of
 src/. A room stands for its unit tests, its fuzz corpora, its crash programs and its end-to-end files; unit-ROOM stands
@@ -10,13 +12,14 @@ for its unit tests alone.
 
 A suite is a command that prints a line "N passed, N failed[, N skipped]". The last such line is its count. A suite that
 prints no such line, or that ends with a status other than 0 without having counted a failure, counts as one failure.
-A line "took N s NAME" says how long a test took.
+A line "took N s NAME" says how long a test took, and "took N s, M s of CPU: NAME" also says how much CPU time it used.
 
 Many unit tests are timed or keep a core busy, so the unit tests run first, four for each core, and with no other suite
-beside them. The other suites mostly wait, for a process to start, a lease to end or a timer to fire: they use a quarter
-of a core each. So four of them run for each core, the longest first. Suites that measure (ALONE) run last, one at a time. The output of a suite is
-printed in one piece when the suite ends. At the end this program prints the slowest tests, the names of the tests that
-failed, and the count of everything.
+beside them. The other suites mostly wait, for a process to start, a lease to end or a timer to fire: they use a fifth
+of a core each. So five of them run for each core, the longest first. Suites that measure (ALONE) run last, one at a
+time. The output of a suite is printed in one piece when the suite ends. At the end this program prints the slowest
+tests, the names of the tests that failed, and the count of everything. How much of the cores the suites used says
+whether less work or less waiting would make a run shorter.
 
 Unit and end-to-end tests keep their files in memory (/dev/shm) where there is room: they end processes, not machines,
 so no disk has to be waited for. Crash programs stay on the disk. TMPDIR names another folder for all of them. What an
@@ -37,31 +40,31 @@ import time
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PYTHON = "/usr/bin/python3"
 CORES = len(os.sched_getaffinity(0))
-LANES, UNIT_JOBS = 4 * CORES, min(16, 4 * CORES)
+LANES, UNIT_JOBS = 5 * CORES, min(16, 4 * CORES)
 SLOWEST = 15
 MEMORY, MEMORY_BYTES = "/dev/shm", 8 << 30  # bytes that must be free there; twice as many must be available in all
 COUNT = re.compile(r"^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$")
-TOOK = re.compile(r"^took (\d+\.\d+) s (.+)$")
+TOOK = re.compile(r"^took (\d+\.\d+) s(?:, (\d+\.\d+) s of CPU:)? (.+)$")
 FAILED = re.compile(r"^(?:FAIL|(?:FAILED|ERROR)(?= \S+\.py)) (\S+)")  # as the unit tests' runner and pytest print it
 
 # Every end-to-end file: the rooms whose change it should be run for, the seconds that it takes beside others on two
 # cores (they only decide the order), and the groups of tools/setup that it needs besides "e2e".
 E2E = {
     "api": ("api rest", 8, ""),
-    "archive": ("archive", 200, ""),
+    "archive": ("archive", 280, ""),
     "archive_forge": ("archive", 250, ""),
     "archive_options": ("archive", 60, ""),
-    "archive_satellites": ("archive route", 120, ""),
+    "archive_satellites": ("archive route", 170, ""),
     "archive_kills": ("archive coord", 300, "archive"),
     "archive_giving": ("archive", 200, "archive"),
     "archive_zip": ("archive", 20, "archive"),
-    "archive_bundles": ("archive object", 100, "archive"),
+    "archive_bundles": ("archive object", 170, "archive"),
     "archive_fetch": ("archive http", 100, "archive"),
     "archive_hostile": ("archive http", 250, "archive"),
     "backup": ("server db", 8, ""),
     "archive_processes": ("archive coord", 100, ""),
     "bad_days": ("replica copy", 100, "npm"),
-    "clients": ("s3", 140, "clients npm"),
+    "clients": ("s3", 170, "clients npm"),
     "cluster_docs": ("server", 25, "cluster"),
     "commands": ("cli command", 5, ""),
     "config": ("conf", 5, ""),
@@ -72,7 +75,7 @@ E2E = {
     "kv": ("kv", 15, ""),
     "lake_cli": ("lake cli", 40, ""),
     "lake_clients": ("lake api", 10, ""),
-    "lake_collect": ("lake", 220, ""),
+    "lake_collect": ("lake", 350, ""),
     "lake_copies": ("lake kv", 60, ""),
     "lake_days": ("lake kv", 30, ""),
     "lake_full": ("lake kv db", 40, ""),
@@ -102,7 +105,7 @@ E2E = {
     "s3_notify": ("s3", 15, ""),
     "s3_tls": ("s3 http", 10, ""),
     "s3_website": ("s3", 5, ""),
-    "scenarios": ("replica", 120, "npm"),
+    "scenarios": ("replica", 180, "npm"),
     "sentinel": ("store", 35, ""),
     "serve": ("server", 20, ""),
     "shard": ("shard s3 object", 60, ""),
@@ -145,6 +148,8 @@ class Suite:
             env["TMPDIR"] = folder
         if self.name.startswith("e2e-"):
             command += ["--basetemp", own]
+            if folder.startswith(MEMORY + "/"):
+                env["TESTS_IN_MEMORY"] = folder
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=env,
                                    errors="replace", cwd=ROOT)
         for line in process.stdout:
@@ -176,7 +181,8 @@ class Suite:
 
     def hear(self, line):
         if took := TOOK.match(line):
-            self.took.append((float(took.group(1)), f"{self.name} {took.group(2)}"))
+            cpu = f" ({took.group(2)} s of CPU)" if took.group(2) else ""
+            self.took.append((float(took.group(1)), f"{self.name} {took.group(3)}{cpu}"))
             return
         self.lines.append(line)
         if found := COUNT.match(line.strip()):
@@ -255,12 +261,41 @@ def suites(build, wanted):
     return sorted(chosen, key=lambda suite: (suite.name != "unit", suite.name in ALONE, -suite.seconds))
 
 
+def folders_that_include(changed):
+    """The folders of src/ and tests/unit with a file that includes a header of one of these folders."""
+    include = re.compile(r'^#include "(?:unit/)?(?:' + "|".join(sorted(changed)) + r')/', re.M)
+    found = set()
+    for path in glob.glob(os.path.join(ROOT, "src/*/**/*.[ch]"), recursive=True) + glob.glob(
+            os.path.join(ROOT, "tests/unit/*/**/*.[ch]"), recursive=True):
+        room = os.path.relpath(path, ROOT).removeprefix("tests/unit/").removeprefix("src/").split("/")[0]
+        if room not in found:
+            with open(path, encoding="utf-8") as f:
+                if include.search(f.read()):
+                    found.add(room)
+    return found
+
+
+def units_of_changed(base):
+    """The unit suites that a change since `base` concerns. All of them if nothing differs, or if something differs that
+    belongs to no folder, such as the runner."""
+    def git(*args):
+        return subprocess.run(["git", *args], check=True, stdout=subprocess.PIPE, text=True, cwd=ROOT).stdout.splitlines()
+    left = git("merge-base", base, "HEAD")[0]
+    paths = git("diff", "--name-only", left) + git("ls-files", "--others", "--exclude-standard")
+    sources = [path for path in paths if path.startswith(("src/", "tests/unit/", "tests/meson.build", "meson.build"))]
+    rooms = {found[1] for path in sources if (found := re.match(r"(?:src|tests/unit)/(\w+)/", path))}
+    if not sources or not all(re.match(r"(?:src|tests/unit)/\w+/|src/main\.c", path) for path in sources):
+        return ["unit"]
+    with_tests = folders_of("tests/unit/*")
+    return ["unit-" + room for room in sorted((rooms | folders_that_include(rooms)) & with_tests)] if rooms else ["unit"]
+
+
 class Report:
     """The counts [passed, failed, skipped] of all suites, the names of failed tests, and how long the tests took."""
 
     def __init__(self):
         self.lock, self.total, self.failed, self.took = threading.Lock(), [0, 0, 0], [], []
-        self.seconds = collections.Counter()
+        self.seconds, self.began = collections.Counter(), time.monotonic()
 
     def add(self, suite):
         with self.lock:
@@ -280,7 +315,9 @@ class Report:
             print("failed:")
             for name in self.failed:
                 print(f"  {name}")
-        print(f"all suites together: {self.seconds['wall']:.0f} s, {self.seconds['cpu']:.0f} s of CPU")
+        passed_s, cpu_s = time.monotonic() - self.began, self.seconds["cpu"]
+        print(f"all suites together: {self.seconds['wall']:.0f} s, {cpu_s:.0f} s of CPU; the run: {passed_s:.0f} s, "
+              f"{100 * cpu_s / passed_s / CORES:.0f} % of {CORES} cores")
         passed, failed, skipped = self.total
         print(f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""), flush=True)
 
@@ -313,6 +350,9 @@ def test_folder():
 
 def main():
     first, *wanted = sys.argv[1:]
+    if first == "--changed":
+        base, first = wanted
+        wanted = units_of_changed(base)
     if first == "--needs":
         needs = set().union(*(suite.needs for suite in suites("", wanted)))
         print(" ".join(sorted(needs)))

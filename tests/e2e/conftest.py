@@ -20,24 +20,33 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("WEIR_BUILD", ROOT / "build/release"))
 WEIR = BUILD / "weir"
+MEMORY_FILES = BUILD.absolute() / "tests/tools/memory_files.so"
 CLIENTS = threading.Lock()  # boto3 makes clients of its default session in one thread at a time only
 DEADLINE = 120  # seconds; generous: a sanitizer build on a busy machine is slow
+SHORT_PAUSE, LONG_PAUSE = 0.02, 0.25  # seconds between two polls
+# Seconds between two changes of a client that goes on while a test does something else. Without a pause each client would
+# take a core from the suites that run beside.
+PACE = 0.02
 
 
 def wait_for(condition, what, seconds=DEADLINE):
-    """Polls until condition() is true, and returns its value."""
-    end = time.monotonic() + seconds
+    """Polls until condition() is true, and returns its value. A poll takes CPU time from the suites that run beside, so
+    the pauses grow: they are an eighth of the time that has passed, between the two limits."""
+    began = time.monotonic()
     while True:
         value = condition()
         if value:
             return value
-        assert time.monotonic() < end, f"gave up waiting for {what}"
-        time.sleep(0.02)
+        passed = time.monotonic() - began
+        assert passed < seconds, f"gave up waiting for {what}"
+        time.sleep(min(max(SHORT_PAUSE, passed / 8), LONG_PAUSE))
 
 
 def clean_env(**more):
     """The environment of this process without weir's variables, plus `more`. A value of None removes a variable."""
     env = {k: v for k, v in os.environ.items() if not k.startswith("WEIR_") and k != "NOTIFY_SOCKET"}
+    if "TESTS_IN_MEMORY" in os.environ and MEMORY_FILES.exists():
+        env["LD_PRELOAD"] = str(MEMORY_FILES)
     env.update(more)
     return {k: v for k, v in env.items() if v is not None}
 

@@ -12,7 +12,7 @@ import time
 
 import pytest
 from archive_lab import Archive, folders
-from conftest import secret, wait_for
+from conftest import PACE, secret, wait_for
 
 SEED = ["asia-east-1", "europe-west-1", "us-central-1"]
 OCTOCAT = "a6/65/81/57"
@@ -189,7 +189,7 @@ class Reader(threading.Thread):
         self.a, self.failures, self.reads, self.stops = a, [], collections.Counter(), threading.Event()
 
     def run(self):
-        while not self.stops.is_set():
+        while not self.stops.wait(PACE):
             login = random.choice(LOGINS)
             try:
                 path = f"/api/v1/archive/accounts/{self.a.member(login).replace('/', '%2F')}/repositories/repo"

@@ -16,7 +16,7 @@ import time
 import pytest
 from botocore.exceptions import ClientError
 
-from conftest import wait_for
+from conftest import PACE, wait_for
 from replica_lab import KINDS, Lab, S3RVER, fill, put, remove
 from test_tasks import Queue
 
@@ -325,7 +325,7 @@ class Writers:
         clients, rng, model = [self.lab.s3(0), self.lab.s3(1)], random.Random(number), {}
         self.models.append(model)
         try:
-            while not self.stop.is_set():
+            while not self.stop.wait(PACE):
                 s3, other = rng.sample(clients, 2)
                 key = f"w{number}-{rng.randrange(8)}"
                 random_change(Patient(s3, self.is_foreign), self.bucket, model, rng, [key])

@@ -9,7 +9,7 @@ import threading
 import botocore.exceptions
 import pytest
 
-from conftest import runner, wait_for
+from conftest import PACE, runner, wait_for
 from replica_lab import Lab, content
 from test_replicate import in_sync, pair, row_of
 
@@ -263,7 +263,7 @@ def test_a_switch_without_downtime_loses_nothing_that_is_written_meanwhile(two):
 
     def write():
         i = 0
-        while not stop.is_set():
+        while not stop.wait(PACE):
             key = f"live/{i % 20}"
             put(s3, key, f"version {i}".encode())
             written[key] = f"version {i}".encode()
@@ -372,7 +372,7 @@ class Writer(threading.Thread):
 
     def run(self):
         try:
-            while not self.stop.is_set():
+            while not self.stop.wait(PACE):
                 self.one()
         except BaseException as e:
             self.failed = e

@@ -22,7 +22,7 @@ import time
 import pytest
 from botocore.exceptions import BotoCoreError, ClientError
 
-from conftest import DEADLINE, Server, check_sanitizers, clean_env, wait_for
+from conftest import DEADLINE, PACE, Server, check_sanitizers, clean_env, wait_for
 from replica_lab import FAULTY, KEYS, QUICK, client, content, viewer
 
 OVER_S = 60  # leases, locks
@@ -54,7 +54,7 @@ class Client(threading.Thread):
 
     def run(self):
         try:
-            while not self.ended.is_set():
+            while not self.ended.wait(PACE):
                 self.change(self.prefix + str(self.random.randrange(12)))
         except BaseException as e:
             self.failure = e
@@ -113,14 +113,16 @@ class Case:
         return self.made[name]
 
     def again(self, name, **args):
-        """One call, until it is answered: the server is killed and comes back, and says 503 while it is not the time."""
+        """One call, until it is answered: the server is killed and comes back, and says 503 while it is not the time. What
+        it did not read in time had no effect."""
         end = time.monotonic() + 3 * DEADLINE
         while True:
             try:
                 return getattr(self.s3(), name)(Bucket="photos", **args)
             except (ClientError, BotoCoreError) as e:
                 status = e.response["ResponseMetadata"]["HTTPStatusCode"] if isinstance(e, ClientError) else 503
-                if status < 500 or time.monotonic() > end:
+                late = isinstance(e, ClientError) and e.response["Error"]["Code"] == "RequestTimeout"  # on a busy machine
+                if (status < 500 and not late) or time.monotonic() > end:
                     raise
                 time.sleep(0.05)
 

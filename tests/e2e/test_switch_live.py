@@ -8,7 +8,7 @@ import time
 import pytest
 from botocore.exceptions import ClientError
 
-from conftest import runner, wait_for
+from conftest import PACE, runner, wait_for
 from replica_lab import Lab, content
 from test_replicate import pair
 
@@ -203,7 +203,7 @@ class Writer(threading.Thread):
 
     def run(self):
         try:
-            while not self.stop.is_set():
+            while not self.stop.wait(PACE):
                 self.step()
             while self.open:
                 self.finish()

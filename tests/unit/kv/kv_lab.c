@@ -67,11 +67,27 @@ static int open_postgres_second(struct kv **out, struct kv_lab *lab, struct err 
     return kv_open_postgres(out, &o, err);
 }
 
+/* Makes the tables of a key-value store. */
+static void fill_postgres(const char *url)
+{
+    struct kv_lab lab = {.url = url};
+    struct kv *kv = NULL;
+    struct err err = {0};
+
+    CHECK_OK(open_postgres_second(&kv, &lab, &err));
+    kv_close(kv);
+}
+
+const char *kv_lab_postgres_url(void)
+{
+    return postgres_shared_copy_url(fill_postgres);
+}
+
 static void open_postgres(struct kv_lab *lab)
 {
     struct err err = {0};
 
-    lab->url = postgres_shared_url();
+    lab->url = kv_lab_postgres_url();
     CHECK_OK(open_postgres_second(&lab->kv, lab, &err));
 }
 

@@ -42,6 +42,10 @@ struct kv *kv_lab_open_second(struct kv_lab *lab);
 int kv_lab_try_second(struct kv_lab *lab, struct err *err);
 void kv_lab_close(struct kv_lab *lab);
 
+/* The URL of a PostgreSQL database of this test's own, with the tables of a key-value store.
+ * postgres_shared_drop() removes it. */
+const char *kv_lab_postgres_url(void);
+
 /* Opens a kv, calls the function, closes it. */
 void kv_lab_run(enum kv_lab_driver driver, void (*fn)(struct kv_lab *lab));
 

@@ -100,7 +100,7 @@ static void cut_open_postgres(struct cut_lab *l, uint64_t timeout_ms)
     struct err err = {0};
 
     *l = (struct cut_lab){0};
-    cut_proxy_start_postgres(&l->proxy, postgres_shared_url(), url, sizeof(url));
+    cut_proxy_start_postgres(&l->proxy, kv_lab_postgres_url(), url, sizeof(url));
     CHECK_OK(kv_open_postgres(&l->kv, &o, &err));
     kv_lab_set(l->kv, "p", "there", "here");
 }
@@ -318,7 +318,7 @@ static void slow_call_run(void *ctx)
 /* Another session locks one row; all others are read meanwhile. */
 TEST(kv_silence, a_slow_call_beside_others_that_are_answered_is_no_silence)
 {
-    const char *url = postgres_shared_url();
+    const char *url = kv_lab_postgres_url();
     struct kv_postgres_options o = {.url = url, .timeout_ms = SHORT_MS};
     struct slow_call slow = {0};
     struct err err = {0};
@@ -395,7 +395,7 @@ static struct kv *postgres_with_bad_row(const char *url, const char *code)
 
 static void expect_made_unread(const char *code)
 {
-    const char *url = postgres_shared_url();
+    const char *url = kv_lab_postgres_url();
     struct kv *kv = postgres_with_bad_row(url, code);
     char statement[128];
     struct arena a = {0};
@@ -428,7 +428,7 @@ TEST(kv_unknown, a_write_to_postgres_was_made_when_the_read_behind_it_fails)
  * more answers than were asked for. */
 TEST(kv_unknown, an_error_of_the_commit_is_unknown_and_reaches_nobody_else)
 {
-    const char *url = postgres_shared_url();
+    const char *url = kv_lab_postgres_url();
     struct kv_postgres_options o = {.url = url, .max_connections = 1, .timeout_ms = PATIENT_MS};
     struct kv *kv = NULL;
     struct arena a = {0};

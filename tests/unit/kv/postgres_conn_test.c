@@ -23,7 +23,7 @@ struct conn_lab {
 static void conn_lab_open(struct conn_lab *l)
 {
     *l = (struct conn_lab){0};
-    cut_proxy_start_postgres(&l->proxy, postgres_shared_url(), l->url, sizeof(l->url));
+    cut_proxy_start_postgres(&l->proxy, kv_lab_postgres_url(), l->url, sizeof(l->url));
     snprintf(strchr(l->url, '?'), 64, "?sslmode=disable&gssencmode=disable");
 }
 

@@ -8,6 +8,11 @@
 /* Makes an empty database for this test and returns its URL, which is valid until the test ends.
  * Ends the test when there is no server. */
 const char *postgres_shared_url(void);
+/* The same with the tables of `fill`, which are empty. The first test of a run that asks for them
+ * calls fill() with the URL of a database, and the databases of all tests are copies of that one:
+ * the hundred tables of a key-value store take longer to make than most tests do. fill() must close
+ * its connections. */
+const char *postgres_shared_copy_url(void (*fill)(const char *url));
 /* Removes the database of this test; connections to it are closed by the server. */
 void postgres_shared_drop(void);
 

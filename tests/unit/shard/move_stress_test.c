@@ -20,6 +20,8 @@ enum {
     STRESS_ROUNDS = 12,
     STRESS_WINDOW = 16,
 };
+/* How long a move may take. Beside clients and on a busy machine, moves take tens of seconds. */
+#define PATIENCE_NS (120 * NS_PER_S)
 
 struct stress_key {
     char name[24];
@@ -285,7 +287,7 @@ static void stress_move(struct stress *s, uint64_t *random)
     code = mover_begin(s->l.mover, s->l.sharded, &q, &err);
     CHECK(code == 0 || code == ERR_BUSY || code == ERR_EXISTS || code == ERR_NOT_FOUND);
     if (stress_random(random, 3))
-        CHECK_OK(mover_wait(s->l.mover, s->l.sharded, clock_mono_ns() + 20 * NS_PER_S, &err));
+        CHECK_OK(mover_wait(s->l.mover, s->l.sharded, clock_mono_ns() + PATIENCE_NS, &err));
 }
 
 /* --- a run --- */
@@ -324,9 +326,9 @@ static void stress_disable(struct stress *s)
     struct move_request q = {.kind = SHARD_DISABLE, .hurry = true};
     struct err err = {0};
 
-    CHECK_OK(mover_wait(s->l.mover, s->l.sharded, clock_mono_ns() + 20 * NS_PER_S, &err));
+    CHECK_OK(mover_wait(s->l.mover, s->l.sharded, clock_mono_ns() + PATIENCE_NS, &err));
     CHECK_OK(mover_begin(s->l.mover, s->l.sharded, &q, &err));
-    CHECK_OK(mover_wait(s->l.mover, s->l.sharded, clock_mono_ns() + 20 * NS_PER_S, &err));
+    CHECK_OK(mover_wait(s->l.mover, s->l.sharded, clock_mono_ns() + PATIENCE_NS, &err));
     CHECK_INT(s->l.gone, 1);
 }
 
@@ -354,7 +356,7 @@ static void stress_run(uint64_t seed, uint64_t *operations, uint64_t *hand_overs
     atomic_store(&s.stop, true);
     for (unsigned i = 0; i < ARRAY_SIZE(clients); i++)
         thread_join(&threads[i]);
-    CHECK_OK(mover_wait(s.l.mover, s.l.sharded, clock_mono_ns() + 20 * NS_PER_S, &err));
+    CHECK_OK(mover_wait(s.l.mover, s.l.sharded, clock_mono_ns() + PATIENCE_NS, &err));
     mover_stop(s.l.mover);
     mover_stats(s.l.mover, &stats);
     *operations += atomic_load(&s.operations);
