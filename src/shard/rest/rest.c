@@ -206,7 +206,7 @@ int shard_rest_home(const struct rest_call *c, struct storage **home, struct err
     if (rest_text(c, "storage").len)
         return home_named(r, rest_text(c, "storage"), home, err);
     for (size_t i = 0; i < count; i++) {
-        if (!storage_can(all[i], STORAGE_FOLDER) || bucket_name_is_part(name))
+        if (!place_of(all[i]) || bucket_name_is_part(name))
             continue;
         enum home_fit fit = home_fit(r, all[i], name, c->row->run == shard_enable_run);
         if (fit == HOME_NONE || fit < best)
