@@ -352,6 +352,12 @@ def test_a_bucket_on_a_remote_storage_is_shown(s3, front, back, weir):
     row, = json.loads(show("box").stdout)
     assert (row["name"], row["storage"], row["owner"], row["versions"]) == ("box", "back", "root", "on")
     assert row["lifecycle"] == "remote" and row["created"]
+    before = row["counted_versions"], row["counted_bytes"]  # by the count of the storage, which is a weir too
+    for value in (b"one", b"of two versions"):
+        s3.put_object(Bucket="box", Key="counted", Body=value)
+    row, = json.loads(show("box").stdout)
+    assert (row["counted_versions"], row["counted_bytes"]) == (before[0] + 2, before[1] + 18)
+    assert row["objects"] == ""  # by the count of weir, which has none for a remote bucket
     done = show("none")
     assert done.returncode == 1 and "no bucket none" in done.stderr
     assert back.stop() == 0
