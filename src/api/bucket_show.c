@@ -3,6 +3,7 @@
 #include "api/api_int.h"
 #include "object/bucket.h"
 #include "object/overlay.h"
+#include "object/remote/remote.h"
 #include "route/route.h"
 #include "s3/lifecycle/lifecycle_sweep.h"
 
@@ -25,6 +26,11 @@ static const struct rest_row bucket_show_rows[] = {
               {"old_versions", "Versions that are not the latest; likewise.", REST_INTEGER,
                .sometimes = true},
               {"old_bytes", "Bytes of these; likewise.", REST_INTEGER, .sometimes = true},
+              {"counted_versions",
+               "Objects and old versions by the remote storage's own count; absent: it gives none, "
+               "or the bucket is local.",
+               REST_INTEGER, .sometimes = true},
+              {"counted_bytes", "Bytes of these; likewise.", REST_INTEGER, .sometimes = true},
               LIFECYCLE_COUNTS(COUNT_FIELD){
                   "lifecycle", "\"none\", \"idle\", \"sweeping\", or \"remote\": the storage's "
                                "own business."},
@@ -113,28 +119,53 @@ static int shown_add_local(struct shown *s, struct storage *storage, struct err 
     return code == ERR_NO_BUCKET ? 0 : code;
 }
 
-/* Writes a remote bucket, without lifecycle and size: weir does not run the rules of a remote
- * bucket, and could find its size only by a listing. */
-static void shown_write_remote(struct shown *s, const struct bucket_info *info, struct str storage)
+/* What a remote storage says of a bucket. */
+struct remote_shown {
+    struct bucket_info info;
+    struct remote_count count;
+    bool counted; /* the storage has given a count */
+};
+
+/* Writes a remote bucket, without lifecycle: weir does not run the rules of a remote bucket. Its
+ * size is written only if the storage itself has counted it, because weir would have to list the
+ * bucket. */
+static void shown_write_remote(struct shown *s, const struct remote_shown *r, struct str storage)
 {
     json_out_open(s->w, '{');
-    api_write_bucket(s->w, info, storage);
+    api_write_bucket(s->w, &r->info, storage);
     json_out_member_bool(s->w, "sharded", false);
+    if (r->counted) {
+        json_out_member_u64(s->w, "counted_versions", r->count.versions);
+        json_out_member_u64(s->w, "counted_bytes", r->count.bytes);
+    }
     shown_write_sweep(s->w, "remote", &(struct lifecycle_progress){0});
     json_out_close(s->w, '}');
     s->found++;
 }
 
+/* Asks the storage for its own count of the bucket. It is no error if the storage has none, or does
+ * not tell it this user. */
+static int shown_count(struct bucket *b, struct remote_shown *out, struct err *err)
+{
+    int code = remote_count(b, &out->count, err);
+
+    out->counted = code == 0;
+    return code == ERR_UNSUPPORTED || code == ERR_DENIED ? 0 : code;
+}
+
 /* Asks for the bucket with the keys of one user. ERR_NO_BUCKET, ERR_DENIED: the user does not see
  * the bucket. */
 static int shown_look(struct shown *s, struct storage *storage, struct str user,
-                      struct bucket_info *out, struct err *err)
+                      struct remote_shown *out, struct err *err)
 {
     struct bucket *b = NULL;
     int code = storage_open_bucket(&b, storage, user, s->name, err);
 
+    *out = (struct remote_shown){0};
     if (code == 0)
-        code = b->ops->info(b, s->a, out, err);
+        code = b->ops->info(b, s->a, &out->info, err);
+    if (code == 0)
+        code = shown_count(b, out, err);
     if (b)
         b->ops->unref(b);
     return code;
@@ -146,17 +177,17 @@ static int shown_look(struct shown *s, struct storage *storage, struct str user,
 static int shown_add_remote(struct shown *s, struct storage *storage, struct err *err)
 {
     struct remote_entry e = {0};
-    struct bucket_info info, seen = {0};
+    struct remote_shown shown, seen = {0};
     size_t before = s->found;
     bool anyone = false;
     int code = services_find_remote(s->api->o.services, s->a, storage->name, &e, err);
 
     for (size_t i = 0; i < e.user_count && code == 0; i++) {
-        code = shown_look(s, storage, e.users[i], &info, err);
-        if (code == 0 && info.owner.len)
-            shown_write_remote(s, &info, storage->name);
+        code = shown_look(s, storage, e.users[i], &shown, err);
+        if (code == 0 && shown.info.owner.len)
+            shown_write_remote(s, &shown, storage->name);
         else if (code == 0)
-            seen = info, anyone = true;
+            seen = shown, anyone = true;
         else if (code == ERR_NO_BUCKET || code == ERR_DENIED)
             code = 0;
     }

@@ -35,6 +35,8 @@ static const struct output_column show_columns[] = {{"name"},
                                                     {"bytes", true},
                                                     {"old_versions", true},
                                                     {"old_bytes", true},
+                                                    {"counted_versions", true},
+                                                    {"counted_bytes", true},
                                                     {"lifecycle"},
                                                     {"swept"},
 #define X(name, help) {#name, true},
@@ -165,8 +167,8 @@ const struct command bucket_commands[] = {
      .summary = "Show a bucket",
      .help = "Shows the bucket and what it holds, once for each storage that has a bucket of "
              "that name. A remote storage is asked with the keys of each user that has keys "
-             "there. A bucket that none of them owns is shown without an owner and without "
-             "what it holds.",
+             "there, and for its own count of what the bucket holds, which not every storage "
+             "has. A bucket that none of them owns is shown without an owner.",
      .examples = "weir bucket show photos",
      .call = &show},
     {.name = "bucket route",

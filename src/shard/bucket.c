@@ -2,7 +2,6 @@
  * operations find the shard that they call. */
 #include "shard/bucket_int.h"
 
-#include "object/local/local_adopt.h"
 #include "object/overlay.h"
 #include "shard/state.h"
 
@@ -52,7 +51,7 @@ static void sharded_untap(struct bucket *b)
 static void shard_opened(const struct sharded_bucket *b, struct bucket *shard)
 {
     if (b->untapped)
-        local_untap(shard);
+        place_hide(shard);
 }
 
 int shard_open_home(struct sharded_bucket *b, struct bucket **out, struct err *err)
@@ -109,7 +108,7 @@ static int anew_check(const struct sharded *s, struct bucket *now, struct err *e
     if (bucket_is_sharded(now))
         id = sharded_bucket_of(now)->sharded->id;
     else
-        code = local_bucket_id(now, &id, err);
+        code = place_id(now, &id, err);
     if (code == 0 && id != s->id)
         code = err_code(err, ERR_NO_BUCKET);
     return code;
@@ -285,7 +284,7 @@ static int shards_sum(struct bucket *const *shards, size_t count, struct bucket_
     return code;
 }
 
-/* Sums the usage of the map's shards. If all of them are in one folder, the sum is of one moment,
+/* Sums the usage of the map's shards. If all of them are on one storage, the sum is of one moment,
  * so that an object that moves from shard to shard is counted once. */
 static int places_usage(struct sharded_bucket *b, const struct shard_map *m,
                         struct bucket_usage *out, struct err *err)
@@ -300,10 +299,9 @@ static int places_usage(struct sharded_bucket *b, const struct shard_map *m,
         if (code == 0)
             together &= shards[count++]->storage == shards[0]->storage;
     }
-    together = together && count && storage_can(shards[0]->storage, STORAGE_FOLDER);
+    const struct place_ops *place = together && count ? place_of(shards[0]->storage) : NULL;
     if (code == 0)
-        code = together ? local_usage_of(shards, count, out, err)
-                        : shards_sum(shards, count, out, err);
+        code = place ? place->usage(shards, count, out, err) : shards_sum(shards, count, out, err);
     for (size_t i = 0; i < count; i++)
         shards[i]->ops->unref(shards[i]);
     free(shards);

@@ -7,7 +7,7 @@
 struct sharded_bucket {
     struct bucket bucket;
     struct sharded *sharded; /* a reference */
-    bool untapped;           /* set before other threads have the reference (local_untap()) */
+    bool untapped;           /* set before other threads have the reference (place_hide()) */
     _Atomic(unsigned) refs;
 };
 

@@ -3,7 +3,6 @@
 
 #include "base/map.h"
 #include "base/vec.h"
-#include "object/local/local_adopt.h"
 #include "object/part_names.h"
 #include "shard/log.h"
 #include "shard/names.h"
@@ -14,7 +13,7 @@ int discover_open_log(struct bucket **out, struct storage *home, struct str name
     int code = home->ops->open_bucket(out, home, STR_EMPTY, shard_map_name(&a, name), err);
 
     if (code == 0)
-        local_untap(*out);
+        place_hide(*out);
     arena_release(&a);
     return code;
 }
@@ -112,7 +111,7 @@ static int look_open(struct look *k, struct err *err)
     if (code == 0)
         code = b->ops->info(b, &k->a, &info, err);
     if (code == 0)
-        code = local_bucket_id(b, &k->id, err);
+        code = place_id(b, &k->id, err);
     if (b)
         b->ops->unref(b);
     k->exists = code == 0;
@@ -258,7 +257,7 @@ static int look_recover(struct look *k, struct err *err)
     if (k->head->state != SHARD_PLAIN &&
         shards_state(k->s, k->home, k->name, NULL) == SHARDS_CLAIMED) {
         shards_seal(k->s, k->home, k->name);
-        local_fence(k->home, k->name);
+        x->place->fence(k->home, k->name);
     }
     int code = o->recover ? o->recover(o->ctx, x, &serves, err) : 0;
     if (code < 0 && code != ERR_OFFLINE) {

@@ -5,12 +5,12 @@
 
 #include "shard/shards.h"
 
-/* Handles all plain and all broken buckets of a storage that has STORAGE_FOLDER: reads the log of
- * each map bucket, and either serves the bucket or notes why it cannot be served. A bucket that has
- * shards but no log is broken. A map bucket is used only if it has the same owner as the bucket,
- * and its newest map has the id of the bucket and names only shards of the bucket. Other map
- * buckets are ignored. A bucket is broken, too, if its map is one of another installation of weir,
- * or if the map is active and the bucket itself does not exist.
+/* Handles all plain and all broken buckets of a storage for which place_of() has a table: reads the
+ * log of each map bucket, and either serves the bucket or notes why it cannot be served. A bucket
+ * that has shards but no log is broken. A map bucket is used only if it has the same owner as the
+ * bucket, and its newest map has the id of the bucket and names only shards of the bucket. Other
+ * map buckets are ignored. A bucket is broken, too, if its map is one of another installation of
+ * weir, or if the map is active and the bucket itself does not exist.
  *
  * An error means that the storage's buckets could not be listed, or that its folder is missing. A
  * missing folder is ERR_OFFLINE; then the storage's sharded buckets stay broken with this code

@@ -2,7 +2,6 @@
 #include "shard/enable.h"
 
 #include "base/clock.h"
-#include "object/local/local.h"
 #include "object/part_names.h"
 #include "shard/discover.h"
 #include "shard/log.h"
@@ -40,7 +39,7 @@ int shard_make_log(struct bucket **out, struct storage *home, const struct bucke
     struct arena a = ARENA_INIT(0);
     struct bucket_info info = {.name = shard_map_name(&a, of->name), .owner = of->owner};
     struct bucket *log = NULL;
-    int made = local_create_untapped(home, &info, err), code = made == ERR_EXISTS ? 0 : made;
+    int made = place_of(home)->make_log(home, &info, err), code = made == ERR_EXISTS ? 0 : made;
 
     if (code == 0)
         code = discover_open_log(&log, home, of->name, err);
@@ -111,7 +110,7 @@ static int enable_write(struct shards *s, struct storage *home, const struct buc
 }
 
 /* Makes the change from plain to sharded. From shards_seal() on, new requests fail with ERR_BUSY
- * for a moment. local_fence() ends the requests that are under way. So when the first request to
+ * for a moment. fence() ends the requests that are under way. So when the first request to
  * the sharded bucket begins, no request to the plain bucket can change anything any more (H5). The
  * bucket may have been deleted before the seal, so its existence is checked again. */
 static int enable_serve(struct shards *s, struct storage *home, const struct bucket_info *of,
@@ -123,7 +122,7 @@ static int enable_serve(struct shards *s, struct storage *home, const struct buc
     int code;
 
     shards_seal(s, home, of->name);
-    local_fence(home, of->name);
+    place_of(home)->fence(home, of->name);
     code = enable_look(home, of->name, &a, &info, err);
     if (code == 0)
         code = enable_write(s, home, of, log, threshold, &first, err);
@@ -203,7 +202,7 @@ int shard_enable(struct shards *s, struct storage *home, struct str name, int64_
     struct err before = {0};
     int code;
 
-    if (!storage_can(home, STORAGE_FOLDER))
+    if (!place_of(home))
         return err_set(err, ERR_UNSUPPORTED,
                        "the storage " STR_FMT " is remote; only a bucket in a folder of this weir "
                        "can be sharded",

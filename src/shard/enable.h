@@ -8,10 +8,10 @@ enum { SHARD_THRESHOLD_KEEP = -1 };
 
 /* Shards the bucket, or changes the threshold of a bucket that is sharded already. Threshold 0: the
  * configured one. SHARD_THRESHOLD_KEEP: a bucket that is sharded already keeps its own. Requests
- * that are under way fail with ERR_BUSY (H5). ERR_UNSUPPORTED: the home does not have
- * STORAGE_FOLDER. ERR_NO_BUCKET: there is no such bucket. ERR_EXISTS: another bucket has the name
- * of the map bucket. ERR_CONFLICT: a move is making the bucket plain. ERR_BUSY: another thread is
- * sharding the bucket, or the bucket is just becoming plain. */
+ * that are under way fail with ERR_BUSY (H5). ERR_UNSUPPORTED: place_of() has no
+ * table for the home. ERR_NO_BUCKET: there is no such bucket. ERR_EXISTS: another bucket has the
+ * name of the map bucket. ERR_CONFLICT: a move is making the bucket plain. ERR_BUSY: another thread
+ * is sharding the bucket, or the bucket is just becoming plain. */
 int shard_enable(struct shards *s, struct storage *home, struct str name, int64_t threshold,
                  struct err *err) MUST_CHECK;
 

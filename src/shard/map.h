@@ -87,7 +87,7 @@ struct shard_map {
     uint64_t number;
     struct str home, bucket, owner; /* the storage and name of the bucket, and its owner's id */
     struct str by;    /* random mark of the writer that made the map, SHARD_BY_LEN hex digits */
-    uint64_t id;      /* local_bucket_id() of the bucket, which no later bucket gets */
+    uint64_t id;      /* place_id() of the bucket, which no later bucket gets */
     struct str house; /* mark of the installation of weir that wrote the map */
     struct str mark;  /* the random part of the names of shards (names.h) */
     enum shard_state state;

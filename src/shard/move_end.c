@@ -1,7 +1,6 @@
 /* How a move ends: shards without segments are removed, and a bucket that has all its keys itself
  * becomes plain. */
 #include "base/clock.h"
-#include "object/local/local_adopt.h"
 #include "shard/move_int.h"
 #include "shard/names.h"
 
@@ -12,7 +11,7 @@ enum { CLEAN_PAGE = 1000 };
 static int shard_remove(struct sharded *s, struct str name, struct err *err)
 {
     shard_step_begin("shard.clean");
-    int code = local_remove_shard(s->home, name, err);
+    int code = s->place->remove_shard(s->home, name, err);
     if (code == 0)
         shard_step_end("shard.clean");
     return code == ERR_NO_BUCKET ? 0 : code;
@@ -113,7 +112,7 @@ int shard_remove_log(struct storage *home, struct bucket *log, struct err *err)
     shard_step_begin("shard.unmap");
     int code = log_empty(log, err);
     if (code == 0)
-        code = local_remove_untapped(home, STR_EMPTY, log->name, err);
+        code = place_of(home)->remove_log(home, log->name, err);
     if (code == ERR_NO_BUCKET)
         code = 0;
     if (code == 0)

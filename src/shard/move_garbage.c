@@ -1,7 +1,6 @@
 /* Removes garbage: rows that a shard has outside of its segments (docs/sharding.md, H10). No
  * request reads them. They are removed before the shard gets the window that they are in, and
  * before the shard itself is removed. */
-#include "object/local/local_adopt.h"
 #include "shard/move_int.h"
 #include "shard/names.h"
 
@@ -34,14 +33,14 @@ int move_remove_garbage(struct sharded *s, const struct shard_map *m, uint32_t n
     int code = move_open_place(s, m, number, &b, err);
     if (code < 0)
         return code;
-    code =
-        local_remove_rows(b, w->after, w->upto, LOCAL_ADOPT_MAX, &out->more, &out->versions, err);
+    code = s->place->remove_keys(b, w, &out->more, &out->versions, err);
     b->ops->unref(b);
     return code;
 }
 
 static int shard_empty(struct sharded *s, struct str name, struct err *err)
 {
+    const struct shard_window all = {STR_EMPTY, STR_EMPTY};
     struct bucket *b = NULL;
     uint64_t removed = 0;
     bool more = true;
@@ -50,7 +49,7 @@ static int shard_empty(struct sharded *s, struct str name, struct err *err)
     if (code < 0)
         return code;
     while (code == 0 && more)
-        code = local_remove_rows(b, STR_EMPTY, STR_EMPTY, LOCAL_ADOPT_MAX, &more, &removed, err);
+        code = s->place->remove_keys(b, &all, &more, &removed, err);
     b->ops->unref(b);
     return code;
 }
@@ -64,11 +63,11 @@ int move_remove_shard(struct sharded *s, const struct shard_map *m, struct str n
     BUG_ON(!shard_name_parse(name, s->name, &mark, &number));
     BUG_ON(m->state == SHARD_ACTIVE && str_eq(mark, m->mark) && map_place(m, number));
     shard_step_begin("shard.clean");
-    int code = local_remove_shard(s->home, name, err);
+    int code = s->place->remove_shard(s->home, name, err);
     if (code == ERR_CONFLICT) {
         code = shard_empty(s, name, err);
         if (code == 0)
-            code = local_remove_shard(s->home, name, err);
+            code = s->place->remove_shard(s->home, name, err);
     }
     if (code == 0)
         shard_step_end("shard.clean");

@@ -96,6 +96,11 @@ int move_open_map(struct sharded *s, struct shard_map **out, struct err *err) MU
 int move_note_split(struct sharded *s, struct str at, struct err *err) MUST_CHECK;
 int move_note_merge(struct sharded *s, struct str at, struct err *err) MUST_CHECK;
 int move_note_disable(struct sharded *s, struct err *err) MUST_CHECK;
+/* Counts the keys of a segment, and takes a sample of at most `samples` keys. */
+int move_sample(struct sharded *s, const struct shard_map *m, size_t segment, size_t samples,
+                struct arena *a, struct place_sample *out, struct err *err) MUST_CHECK;
+/* Estimates from a sample how many of the keys are above `at`. */
+uint64_t sample_above(const struct place_sample *x, struct str at);
 /* Chooses where a split should cut: *at is the best boundary (shard/plan.h) for the segment with
  * the most keys. *keys is about the number of keys that will move, estimated from a sample.
  * ERR_NOT_FOUND: no segment has enough keys to split. */

@@ -1,5 +1,4 @@
 /* How a move begins: finds the boundary, and makes the map that has the move. */
-#include "object/local/local_adopt.h"
 #include "shard/move_int.h"
 #include "shard/names.h"
 #include "shard/plan.h"
@@ -45,7 +44,7 @@ static int split_make_shard(struct sharded *s, const struct shard_map *m, struct
     do {
         ++*number;
         *name = shard_bucket_name(a, s->name, m->mark, *number);
-        code = local_make_shard(logical, *name, err);
+        code = s->place->make_shard(logical, *name, err);
     } while (code == ERR_EXISTS && *number < m->last_number + NAME_TRIES);
     logical->ops->unref(logical);
     return code;
@@ -71,7 +70,7 @@ static int split_publish(struct sharded *s, const struct shard_map *m, struct st
         if (code < 0 && code != ERR_TIMEOUT && code != ERR_CONFLICT) {
             struct err ignored = {0};
             /* If the removal fails, move_tidy() removes the shard at the next start. */
-            (void)!local_remove_shard(s->home, name, &ignored);
+            (void)!s->place->remove_shard(s->home, name, &ignored);
         }
     }
     if (code == 0)
@@ -93,29 +92,31 @@ int move_note_split(struct sharded *s, struct str at, struct err *err)
     return code;
 }
 
-/* A segment, and a sample of its keys. */
-struct sampled {
-    struct str *keys;
-    size_t key_count;
-    uint64_t count;
-};
-
-static int segment_sample(struct sharded *s, const struct shard_map *m, size_t segment,
-                          size_t samples, struct arena *a, struct sampled *out, struct err *err)
+/* Counts the keys of a window of the place with this number, and takes a sample of them. */
+/* NOLINTNEXTLINE(readability-function-size): the parameters are those of sample() */
+static int window_sample(struct sharded *s, const struct shard_map *m, uint32_t number,
+                         const struct shard_window *w, size_t samples, struct arena *a,
+                         struct place_sample *out, struct err *err)
 {
-    struct shard_window w = map_window(m, segment);
     struct bucket *b = NULL;
-    int code = move_open_place(s, m, map_place_at(m, segment)->number, &b, err);
+    int code = move_open_place(s, m, number, &b, err);
 
     if (code < 0)
         return code;
-    code = local_sample_keys(b, w.after, w.upto, samples, a, &out->count, &out->keys,
-                             &out->key_count, err);
+    code = s->place->sample(b, w, samples, a, out, err);
     b->ops->unref(b);
     return code;
 }
 
-static uint64_t sample_above(const struct sampled *x, struct str at)
+int move_sample(struct sharded *s, const struct shard_map *m, size_t segment, size_t samples,
+                struct arena *a, struct place_sample *out, struct err *err)
+{
+    struct shard_window w = map_window(m, segment);
+
+    return window_sample(s, m, map_place_at(m, segment)->number, &w, samples, a, out, err);
+}
+
+uint64_t sample_above(const struct place_sample *x, struct str at)
 {
     size_t above = 0;
 
@@ -128,12 +129,12 @@ int move_find_median(struct sharded *s, struct arena *a, struct str *at, uint64_
                      struct err *err)
 {
     struct shard_map *m = table_map(s->table);
-    struct sampled most = {0};
+    struct place_sample most = {0};
     int code = 0;
 
     for (size_t i = 0; i < m->segment_count && code == 0; i++) {
-        struct sampled x = {0};
-        code = segment_sample(s, m, i, MOVE_SAMPLE, a, &x, err);
+        struct place_sample x = {0};
+        code = move_sample(s, m, i, MOVE_SAMPLE, a, &x, err);
         if (x.count > most.count)
             most = x;
     }
@@ -156,22 +157,15 @@ int move_count(struct sharded *s, uint64_t *keys, struct err *err)
 
     for (size_t i = 0; i < m->segment_count && code == 0 && m->move.id.len; i++) {
         struct shard_window w = map_window(m, i);
-        struct sampled x = {0};
-        if (!window_overlaps(&w, &m->move.window) || map_place_at(m, i)->number == m->move.to)
+        struct place_sample x = {0};
+        uint32_t number = map_place_at(m, i)->number;
+        if (!window_overlaps(&w, &m->move.window) || number == m->move.to)
             continue;
         /* The window begins inside the first segment of the split, so only the keys above `after`
          * count. */
-        if (str_cmp(w.after, m->move.window.after) < 0) {
-            struct bucket *b = NULL;
-            code = move_open_place(s, m, map_place_at(m, i)->number, &b, err);
-            if (code == 0)
-                code = local_sample_keys(b, m->move.window.after, w.upto, 0, &a, &x.count, &x.keys,
-                                         &x.key_count, err);
-            if (b)
-                b->ops->unref(b);
-        } else {
-            code = segment_sample(s, m, i, 0, &a, &x, err);
-        }
+        if (str_cmp(w.after, m->move.window.after) < 0)
+            w.after = m->move.window.after;
+        code = window_sample(s, m, number, &w, 0, &a, &x, err);
         sum += x.count;
     }
     map_unref(m);
@@ -193,7 +187,7 @@ static int merge_counts(struct sharded *s, const struct shard_map *m, size_t rig
         struct bucket *b = NULL;
         code = move_open_place(s, m, map_place_at(m, right - 1 + i)->number, &b, err);
         if (code == 0)
-            code = local_usage_of(&b, 1, &out[i], err);
+            code = s->place->usage(&b, 1, &out[i], err);
         if (b)
             b->ops->unref(b);
     }

@@ -13,7 +13,6 @@
  * what was closed. The bucket is recognized by its id, so a later bucket with its name is not
  * touched. If the cleaning fails, the name stays in use, and the mover's thread tries again. */
 #include "base/clock.h"
-#include "object/local/local_adopt.h"
 #include "shard/move_int.h"
 
 enum { REMOVE_DRAIN_MS = 1000 };
@@ -144,7 +143,7 @@ static int remove_itself(struct sharded *s, struct err *err)
 
     if (code == 0) {
         shard_step_begin("shard.remove");
-        code = local_remove_opened(home, err);
+        code = s->place->remove_home(home, err);
         if (code == 0)
             shard_step_end("shard.remove");
     }
@@ -224,7 +223,7 @@ static int recover_active(struct mover *m, struct sharded *s, struct err *err)
     int code = move_repair(s, &stays);
     struct shard_map *now = table_map(s->table);
 
-    if (code == ERR_CONFLICT && now->closed == SHARD_CLOSED_ADOPT) {
+    if (code == ERR_CONFLICT && now->closed == s->place->closed) {
         /* The window stays closed, and the mover tries again. The rest of the bucket is served. */
         log_warn(m->o.log, "shard.window_stays_closed", log_s("bucket", s->name),
                  log_z("error", stays.text));

@@ -1,11 +1,12 @@
-/* Handing one window over from one shard to another one in the same folder (docs/sharding.md, H8).
+/* Handing one window over from one shard to another one on the same storage (docs/sharding.md, H8).
  *
  *     choose   the next keys, up to 1,000 or (at full speed) 4,000, below the smallest key of a
  *              long request, and below a key whose rows are too many for one change
  *     clean    rows that the target has in the window are garbage, and are removed (H10)
  *     close    a map that closes the window: new requests wait
  *     drain    wait until the requests that began before have ended
- *     adopt    the rows change their bucket, in one change of the database for each 1,000 keys
+ *     adopt    give() of the storage (place.h): in a folder the rows change their bucket, in one
+ *              change of the database for each 1,000 keys
  *     commit   a map that gives the window to the other shard, and opens it
  *
  * If weir is killed before `adopt`, the window is closed and nothing else has changed. If weir is
@@ -14,7 +15,6 @@
  * All rows that the target has in the closed window were moved there: the target owned no key of
  * the window, and was cleaned there before the window was closed. */
 #include "base/clock.h"
-#include "object/local/local_adopt.h"
 #include "shard/move_int.h"
 #include "shard/state.h"
 
@@ -36,8 +36,9 @@ int move_open_place(struct sharded *s, const struct shard_map *m, uint32_t numbe
 
     if (!p)
         return err_set(err, ERR_CORRUPT, "the map has no shard %u", number);
-    if (!str_eq(p->storage, m->home) || !storage_can(s->home, STORAGE_FOLDER))
-        return err_set(err, ERR_UNSUPPORTED, "shard %u is not in the folder of its bucket", number);
+    if (!str_eq(p->storage, m->home))
+        return err_set(err, ERR_UNSUPPORTED, "shard %u is not on the storage of its bucket",
+                       number);
     return sharded_open_place(s, p, out, err);
 }
 
@@ -51,43 +52,55 @@ int move_publish(struct sharded *s, struct shard_map *draft, const char *step, s
     return code;
 }
 
-/* Moves all rows of the window. After a crash some of them may be in the target already. */
-static int adopt_all(struct bucket *to, struct bucket *from, const struct shard_window *w,
-                     struct err *err)
-{
-    struct arena a = {0};
-    struct str after = w->after;
-    bool more = true;
-    int code = 0;
+/* Opens the two places of a window. The caller calls ends_close(), also after an error. */
+struct window_ends {
+    struct bucket *from, *to; /* references */
+};
 
-    while (code == 0 && more) {
-        struct str last = STR_EMPTY;
-        code = local_adopt(to, from, after, w->upto, LOCAL_ADOPT_MAX, &a, &last, &more, err);
-        after = last;
-    }
-    arena_release(&a);
+static int ends_open(struct window_ends *e, struct sharded *s, const struct shard_map *m,
+                     uint32_t from, uint32_t to, struct err *err)
+{
+    *e = (struct window_ends){0};
+    int code = move_open_place(s, m, from, &e->from, err);
+
+    return code < 0 ? code : move_open_place(s, m, to, &e->to, err);
+}
+
+static void ends_close(struct window_ends *e)
+{
+    if (e->from)
+        e->from->ops->unref(e->from);
+    if (e->to)
+        e->to->ops->unref(e->to);
+}
+
+/* Gives the keys of the closed window to its target. */
+static int window_pass_on(struct sharded *s, const struct shard_map *m, const struct window *x,
+                          struct err *err)
+{
+    struct window_ends e;
+    int code = ends_open(&e, s, m, x->from, x->to, err);
+
+    if (code == 0)
+        code = s->place->give(e.to, e.from, &x->w, err);
+    ends_close(&e);
     return code;
 }
 
-/* Moves the rows of the window from one place to another one. */
-static int window_adopt(struct sharded *s, const struct shard_map *m, uint32_t from, uint32_t to,
-                        const struct shard_window *w, struct err *err)
+/* Brings the keys of a closed window back to the place `from`, which still owns them. */
+static int window_take_back(struct sharded *s, const struct shard_map *m, uint32_t from,
+                            uint32_t to, const struct shard_window *w, struct err *err)
 {
-    struct bucket *source = NULL, *target = NULL;
-    int code = move_open_place(s, m, from, &source, err);
+    struct window_ends e;
+    int code = ends_open(&e, s, m, from, to, err);
 
     if (code == 0)
-        code = move_open_place(s, m, to, &target, err);
-    if (code == 0)
-        code = adopt_all(target, source, w, err);
-    if (source)
-        source->ops->unref(source);
-    if (target)
-        target->ops->unref(target);
+        code = s->place->take_back(e.to, e.from, w, err);
+    ends_close(&e);
     return code;
 }
 
-/* Moves the rows of the map's closed window back to their owner. */
+/* Brings the keys of the map's closed window back to their owner. */
 static int window_give_back(struct sharded *s, const struct shard_map *m, struct err *err)
 {
     const struct shard_place *owner = map_place_at(m, map_segment_after(m, m->closed_window.after));
@@ -96,7 +109,7 @@ static int window_give_back(struct sharded *s, const struct shard_map *m, struct
         return err_set(err, ERR_CORRUPT, "the map closes a window without a move");
     if (owner->number == m->move.to)
         return 0;
-    return window_adopt(s, m, m->move.to, owner->number, &m->closed_window, err);
+    return window_take_back(s, m, owner->number, m->move.to, &m->closed_window, err);
 }
 
 int move_repair(struct sharded *s, struct err *err)
@@ -105,7 +118,7 @@ int move_repair(struct sharded *s, struct err *err)
     int code = 0;
 
     mutex_assert_held(&s->changes);
-    if (m->closed == SHARD_CLOSED_ADOPT)
+    if (m->closed == s->place->closed)
         code = window_give_back(s, m, err);
     else if (m->closed == SHARD_CLOSED_DOCUMENTS)
         code = state_repair(s, m, err);
@@ -263,26 +276,25 @@ static void window_count(struct window *x, const struct contents *c)
         x->keys++;
 }
 
-/* Ends the window below the first key that has too many rows for one change. ERR_TOO_LARGE: this is
+/* Ends the window below the first key that is too large to be handed over. ERR_TOO_LARGE: this is
  * the first key of the window. */
-static int window_end_below_large(struct window *x, struct bucket *from, struct hand_over *h,
-                                  struct arena *a, struct err *err)
+static int window_end_below_large(struct window *x, struct sharded *s, struct bucket *from,
+                                  struct hand_over *h, struct arena *a, struct err *err)
 {
-    struct str large, before;
-    int code = local_find_large(from, x->w.after, x->w.upto, LOCAL_ADOPT_KEY_BYTES, a, &large,
-                                &before, err);
+    struct place_large large = {0};
+    int code = s->place->find_large(from, &x->w, a, &large, err);
 
-    if (code < 0 || large.len == 0)
+    if (code < 0 || large.key.len == 0)
         return code;
-    if (before.len) {
-        x->w.upto = before;
+    if (large.before.len) {
+        x->w.upto = large.before;
         return 0;
     }
     h->stuck = true;
     return err_set(err, ERR_TOO_LARGE,
-                   "the versions of the key " STR_FMT " have more than %d MiB, which is more than "
+                   "the versions of the key " STR_FMT " have more than %zu MiB, which is more than "
                    "one change of the database takes",
-                   STR_ARG(large), LOCAL_ADOPT_KEY_BYTES / (1024 * 1024));
+                   STR_ARG(large.key), large.most / (1024 * 1024));
 }
 
 /* Chooses the window. Its strings are in the arena or in the map. */
@@ -304,7 +316,7 @@ static int window_choose(struct window *x, struct sharded *s, const struct shard
     if (code == 0)
         code = window_end_below_busy(x, &c, s, a, err);
     if (code == 0 && !x->empty)
-        code = window_end_below_large(x, from, h, a, err);
+        code = window_end_below_large(x, s, from, h, a, err);
     if (from)
         from->ops->unref(from);
     window_count(x, &c);
@@ -335,12 +347,12 @@ static int window_close(const struct window *x, struct sharded *s, const struct 
 {
     struct shard_map *draft = map_draft(m);
 
-    map_close(draft, x->empty ? SHARD_CLOSED_NONE : SHARD_CLOSED_ADOPT, &x->w);
+    map_close(draft, x->empty ? SHARD_CLOSED_NONE : s->place->closed, &x->w);
     return move_publish(s, draft, "shard.close", err);
 }
 
-/* Moves the rows of the closed window, and publishes the map that gives the window to the
- * target. */
+/* Gives the keys of the closed window to the target, and publishes the map that gives the window to
+ * the target. */
 static int window_commit(const struct window *x, struct sharded *s, const struct shard_map *closed,
                          struct arena *a, struct err *err)
 {
@@ -350,7 +362,7 @@ static int window_commit(const struct window *x, struct sharded *s, const struct
         code = window_check_empty(x, s, closed, a, err);
     } else {
         shard_step_begin("shard.adopt");
-        code = window_adopt(s, closed, x->from, x->to, &x->w, err);
+        code = window_pass_on(s, closed, x, err);
         if (code == 0)
             shard_step_end("shard.adopt");
     }
@@ -373,13 +385,13 @@ static bool window_is_given(const struct window *x, struct sharded *s)
     return given;
 }
 
-/* Moves the rows back after an error, and opens the window. Returns `code`, or the error because of
- * which the window stays closed. */
+/* Brings the keys back after an error, and opens the window. Returns `code`, or the error because
+ * of which the window stays closed. */
 static int window_undo(const struct window *x, struct sharded *s, const struct shard_map *closed,
                        int code, struct err *err)
 {
     struct err worse = {0};
-    int undone = x->empty ? 0 : window_adopt(s, closed, x->to, x->from, &x->w, &worse);
+    int undone = x->empty ? 0 : window_take_back(s, closed, x->from, x->to, &x->w, &worse);
 
     if (undone == 0)
         undone = move_repair(s, &worse);

@@ -3,7 +3,6 @@
 
 #include "base/clock.h"
 #include "base/vec.h"
-#include "object/local/local_adopt.h"
 #include "shard/move_int.h"
 
 #include <inttypes.h>
@@ -142,7 +141,7 @@ int shard_counts(struct sharded *s, struct arena *a, struct shard_count **out, s
         counts[i].place = m->places[i].number;
         code = move_open_place(s, m, counts[i].place, &b, err);
         if (code == 0)
-            code = b->ops->usage(b, &counts[i].usage, err);
+            code = s->place->usage(&b, 1, &counts[i].usage, err);
         if (b)
             b->ops->unref(b);
     }
@@ -161,48 +160,17 @@ static uint64_t percent_of(uint64_t n, uint64_t percent)
 
 /* --- keys that grow --- */
 
-/* A sample of the keys of a segment. */
-struct sampled {
-    struct str *keys;
-    size_t key_count;
-    uint64_t count; /* number of all keys of the segment */
-};
-
-static int segment_sample(struct look *l, size_t segment, struct sampled *out, struct err *err)
-{
-    struct shard_window w = map_window(l->map, segment);
-    struct bucket *b = NULL;
-    int code = move_open_place(l->s, l->map, map_place_at(l->map, segment)->number, &b, err);
-
-    if (code < 0)
-        return code;
-    code = local_sample_keys(b, w.after, w.upto, MOVE_SAMPLE, &l->arena, &out->count, &out->keys,
-                             &out->key_count, err);
-    b->ops->unref(b);
-    return code;
-}
-
-/* Estimates how many keys of the segment are above `at`. */
-static uint64_t keys_above(const struct sampled *k, struct str at)
-{
-    size_t above = 0;
-
-    for (size_t i = 0; i < k->key_count; i++)
-        above += str_cmp(k->keys[i], at) > 0;
-    return k->key_count ? k->count * above / k->key_count : 0;
-}
-
 /* Whether nearly all keys that are new since the last sample sort above the keys of that sample. */
-static bool keys_grow(const struct watched *x, const struct sampled *k)
+static bool keys_grow(const struct watched *x, const struct place_sample *k)
 {
     if (x->count == 0 || k->count <= x->count)
         return false;
-    uint64_t above = keys_above(k, str_z(x->high));
+    uint64_t above = sample_above(k, str_z(x->high));
     uint64_t before = x->count / 100; /* keys that were above the 99th percentile at that sample */
     return above > before && (above - before) * 100 >= (k->count - x->count) * PLAN_GROWING_PERCENT;
 }
 
-static void keys_remember(struct watched *x, const struct sampled *k)
+static void keys_remember(struct watched *x, const struct place_sample *k)
 {
     if (k->key_count == 0)
         return;
@@ -281,8 +249,8 @@ static void look_say_refused(struct look *l, const struct watched *x)
 
 /* Finds the boundary for a segment whose keys grow: its greatest key. Empty: the segment ends at
  * that key already. */
-static int look_find_end(struct look *l, size_t segment, const struct sampled *k, struct str *at,
-                         struct err *err)
+static int look_find_end(struct look *l, size_t segment, const struct place_sample *k,
+                         struct str *at, struct err *err)
 {
     int code = segment_last_key(l, segment, k->keys[k->key_count - 1], at, err);
 
@@ -293,7 +261,7 @@ static int look_find_end(struct look *l, size_t segment, const struct sampled *k
 
 /* Splits a segment above its greatest key if its keys grow. */
 static int look_split_end(struct look *l, size_t segment, struct watched *x,
-                          const struct sampled *k, bool *begun, struct err *err)
+                          const struct place_sample *k, bool *begun, struct err *err)
 {
     struct str at = STR_EMPTY;
     int code = keys_grow(x, k) ? look_find_end(l, segment, k, &at, err) : 0;
@@ -308,10 +276,10 @@ static int look_split_end(struct look *l, size_t segment, struct watched *x,
 
 /* Splits a segment in the middle. */
 static int look_split_middle(struct look *l, size_t segment, struct watched *x,
-                             const struct sampled *k, bool *begun, struct err *err)
+                             const struct place_sample *k, bool *begun, struct err *err)
 {
     struct str at = boundary_of_sample(k->keys, k->key_count, &l->arena);
-    uint64_t above = keys_above(k, at), least = percent_of(l->threshold, PLAN_HALF_PERCENT);
+    uint64_t above = sample_above(k, at), least = percent_of(l->threshold, PLAN_HALF_PERCENT);
 
     if (at.len == 0 || above < least || k->count - above < least) {
         x->refused = look_objects(l, segment);
@@ -327,8 +295,8 @@ static int look_split_middle(struct look *l, size_t segment, struct watched *x,
 static int look_split(struct look *l, size_t segment, struct watched *x, bool *begun,
                       struct err *err)
 {
-    struct sampled k = {0};
-    int code = segment_sample(l, segment, &k, err);
+    struct place_sample k = {0};
+    int code = move_sample(l->s, l->map, segment, MOVE_SAMPLE, &l->arena, &k, err);
 
     /* A split above the greatest key leaves the shard as large as it is, so it is only for a shard
      * that has no middle. */
@@ -344,7 +312,7 @@ static int look_split(struct look *l, size_t segment, struct watched *x, bool *b
 static int look_split_early(struct look *l, size_t segment, struct watched *x, bool *begun,
                             struct err *err)
 {
-    struct sampled k = {0};
+    struct place_sample k = {0};
     uint64_t objects = look_objects(l, segment);
 
     if (!l->automatic || !look_is_calm(l, SHARD_SPLIT) ||
@@ -352,7 +320,7 @@ static int look_split_early(struct look *l, size_t segment, struct watched *x, b
         objects < percent_of(x->refused, PLAN_REFUSED_PERCENT))
         return 0;
     x->checked = objects;
-    int code = segment_sample(l, segment, &k, err);
+    int code = move_sample(l->s, l->map, segment, MOVE_SAMPLE, &l->arena, &k, err);
     return code < 0 || k.key_count == 0 ? code : look_split_end(l, segment, x, &k, begun, err);
 }
 
@@ -360,13 +328,13 @@ static int look_split_early(struct look *l, size_t segment, struct watched *x, b
  * grow. */
 static int look_remember(struct look *l, size_t segment, struct watched *x, struct err *err)
 {
-    struct sampled k = {0};
+    struct place_sample k = {0};
     uint64_t objects = look_objects(l, segment);
 
     if (objects < percent_of(l->threshold, PLAN_SAMPLE_PERCENT) ||
         objects < percent_of(x->count, PLAN_GROWN_PERCENT))
         return 0;
-    int code = segment_sample(l, segment, &k, err);
+    int code = move_sample(l->s, l->map, segment, MOVE_SAMPLE, &l->arena, &k, err);
     if (code == 0)
         keys_remember(x, &k);
     return code;

@@ -2,7 +2,6 @@
 #include "shard/verify.h"
 
 #include "base/clock.h"
-#include "object/local/local.h"
 #include "shard/discover.h"
 #include "shard/enable.h"
 #include "shard/keys.h"

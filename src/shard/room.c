@@ -1,6 +1,6 @@
 /* The parts of the shard room:
- * - "table" finds the sharded buckets of every local storage and gives the overlay to the routes.
- *   It starts before the parts of other rooms, because these open buckets.
+ * - "table" finds the sharded buckets of every storage that can have some, and gives the overlay to
+ * the routes. It starts before the parts of other rooms, because these open buckets.
  * - "mover" moves keys, and begins splits and merges. */
 #include "shard/room.h"
 
@@ -94,8 +94,8 @@ static int room_house(const struct services *s, struct buf *out, struct err *err
     return code;
 }
 
-/* Finds the sharded buckets of every local storage. *missing: a storage's folder is missing, so
- * requests to its sharded buckets fail until it is back. */
+/* Finds the sharded buckets of every storage that can have some. *missing: a storage's folder is
+ * missing, so requests to its sharded buckets fail until it is back. */
 static int room_discover(struct shard_room *r, bool *missing, struct err *err)
 {
     struct storage *all[ROUTES_STORAGES_MAX];
@@ -104,7 +104,7 @@ static int room_discover(struct shard_room *r, bool *missing, struct err *err)
 
     *missing = false;
     for (size_t i = 0; i < count && code == 0; i++) {
-        if (!storage_can(all[i], STORAGE_FOLDER))
+        if (!place_of(all[i]))
             continue;
         code = discover_storage(r->shards, all[i], err);
         *missing |= code == ERR_OFFLINE;

@@ -1,7 +1,6 @@
 /* One sharded bucket in this process. */
 #include "shard/sharded.h"
 #include "base/clock.h"
-#include "object/local/local_adopt.h"
 #include "route/route.h"
 #include "shard/log.h"
 
@@ -52,6 +51,8 @@ struct sharded *sharded_new(struct routes *routes, struct storage *home, struct 
     struct sharded *s = xzalloc(sizeof(*s));
 
     s->home = home;
+    s->place = place_of(home);
+    BUG_ON(!s->place);
     s->name = sharded_keep(head->bucket);
     s->owner = sharded_keep(head->owner);
     s->house = sharded_keep(head->house);
@@ -97,7 +98,7 @@ static int sharded_open_own(struct sharded *s, struct storage *storage, struct s
     int code = storage->ops->open_bucket(&b, storage, s->owner, name, err);
 
     if (code == 0)
-        code = local_bucket_id(b, &id, err);
+        code = place_id(b, &id, err);
     if (code == 0 && id != s->id)
         code = err_code(err, ERR_NO_BUCKET);
     if (code == 0)
@@ -136,7 +137,7 @@ int sharded_id_now(struct storage *home, struct str name, uint64_t *out, struct 
     int code = home->ops->open_bucket(&b, home, STR_EMPTY, name, err);
 
     if (code == 0)
-        code = local_bucket_id(b, out, err);
+        code = place_id(b, out, err);
     if (b)
         b->ops->unref(b);
     return code;

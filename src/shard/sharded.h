@@ -7,15 +7,17 @@
 
 #include "object/bucket.h"
 #include "os/thread.h"
+#include "shard/place.h"
 #include "shard/table.h"
 
 struct routes;
 
 struct sharded {
-    struct storage *home;   /* borrowed from the routes */
-    struct str name, owner; /* valid as long as the struct */
-    uint64_t id;            /* id of the bucket (local_bucket_id()); a later bucket with this
-                               name has another id */
+    struct storage *home;          /* borrowed from the routes */
+    const struct place_ops *place; /* the calls for the home's buckets */
+    struct str name, owner;        /* valid as long as the struct */
+    uint64_t id; /* id of the bucket (place_id()); a later bucket with this name has
+                    another id */
     struct str house;
     struct routes *routes; /* find the storages of the shards */
     struct shard_table *table;
@@ -47,7 +49,7 @@ int sharded_open_home(struct sharded *s, struct bucket **out, struct err *err) M
  * bucket has its name. ERR_NO_BUCKET is never returned. */
 int sharded_open_place(struct sharded *s, const struct shard_place *p, struct bucket **out,
                        struct err *err) MUST_CHECK;
-/* Reads the id (local_bucket_id()) of the bucket on the home that now has this name. */
+/* Reads the id (place_id()) of the bucket on the home that now has this name. */
 int sharded_id_now(struct storage *home, struct str name, uint64_t *out,
                    struct err *err) MUST_CHECK;
 /* Publishes the next map: writes it to the log, then installs it. The map must pass map_check().

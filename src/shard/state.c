@@ -9,7 +9,6 @@
  * keeps fewer versions, or has a weaker lock, than the bucket itself. */
 #include "shard/state.h"
 
-#include "object/local/local_adopt.h"
 #include "shard/move_int.h"
 
 #include <stdlib.h>
@@ -66,7 +65,7 @@ static int state_change_all(const struct state_change *c, struct state_shards *a
 
     for (size_t i = all->count; i > 0 && code == 0; i--) {
         if (c->untapped)
-            local_untap(all->items[i - 1]);
+            place_hide(all->items[i - 1]);
         shard_step_begin("shard.state");
         code = state_change_one(c, all->items[i - 1], err);
         if (code == 0)

@@ -8,7 +8,7 @@
 struct state_change {
     bool lock; /* turns object lock on instead of setting versions */
     bool on;
-    bool untapped; /* the tap does not see the change (local_untap()) */
+    bool untapped; /* the tap does not see the change (place_hide()) */
 };
 
 /* Changes the state of one bucket. */

@@ -352,11 +352,53 @@ def test_a_bucket_on_a_remote_storage_is_shown(s3, front, back, weir):
     row, = json.loads(show("box").stdout)
     assert (row["name"], row["storage"], row["owner"], row["versions"]) == ("box", "back", "root", "on")
     assert row["lifecycle"] == "remote" and row["created"]
+    before = row["counted_versions"], row["counted_bytes"]  # by the count of the storage, which is a weir too
+    for value in (b"one", b"of two versions"):
+        s3.put_object(Bucket="box", Key="counted", Body=value)
+    row, = json.loads(show("box").stdout)
+    assert (row["counted_versions"], row["counted_bytes"]) == (before[0] + 2, before[1] + 18)
+    assert row["objects"] == ""  # by the count of weir, which has none for a remote bucket
     done = show("none")
     assert done.returncode == 1 and "no bucket none" in done.stderr
     assert back.stop() == 0
     done = show("box")
     assert done.returncode == 1 and "storage back cannot be asked" in done.stderr
+
+
+def test_a_bucket_on_a_remote_storage_is_not_sharded(s3, front, back, weir):
+    def enable(*flags):
+        return weir("shard", "enable", "box", *flags, "--data", front.data, "--url", front.url)
+    s3.put_object(Bucket="box", Key=KEY, Body=b"hello")
+    done = enable()
+    assert done.returncode == 1 and "buckets on remote storages cannot be sharded" in done.stderr, done.stderr
+    done = enable("--storage", "back")
+    assert done.returncode == 1 and "the storage back is remote; only a bucket in a folder" in done.stderr, done.stderr
+    assert [b["Name"] for b in back.s3().list_buckets()["Buckets"]] == ["box"]  # no map bucket was made there
+    assert body(s3, KEY) == b"hello"
+
+
+def test_a_storage_that_is_a_weir_may_shard_its_bucket_itself(s3, front, back, weir):
+    def run(server, *args):
+        done = weir(*args, "--data", server.data, "--url", server.url)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+    keys = [f"k{i:02}" for i in range(30)]
+    for key in keys[:20]:
+        s3.put_object(Bucket="box", Key=key, Body=key.encode())
+    run(back, "shard", "enable", "box", "--threshold", "1000")
+    run(back, "shard", "split", "box", "--at", "k09", "--full-speed")
+
+    def split():
+        status = json.loads(run(back, "shard", "status", "box", "--json"))
+        return status["move"] is None and status["moving"] == "" and len(status["segments"]) == 2
+    wait_for(split, "the split")
+    for key in keys[20:]:
+        s3.put_object(Bucket="box", Key=key, Body=key.encode())
+    assert [o["Key"] for o in s3.list_objects_v2(Bucket="box")["Contents"]] == keys
+    assert all(body(s3, key) == key.encode() for key in keys)
+    assert [b["Name"] for b in s3.list_buckets()["Buckets"]] == ["box"]
+    row, = json.loads(run(front, "bucket", "show", "box", "--json"))
+    assert (row["counted_versions"], row["counted_bytes"]) == (30, 90)
 
 
 def test_the_commands_set_keys_and_a_restart_keeps_all_but_no_plain_secret(serve, front, back, s3, weir):

@@ -59,6 +59,15 @@ int remote_set_credential(struct storage *s, const struct remote_credential *c,
                           struct err *err) MUST_CHECK;
 bool remote_has_credential(struct storage *s, struct str user);
 
+/* The peer's own count of what a bucket holds: current and old versions. */
+struct remote_count {
+    uint64_t versions, bytes;
+};
+/* Asks the peer for its count of a bucket of a remote storage, by one request (HEAD with Ceph's
+ * parameter read-stats). Ceph and weir give a count; it may lag behind changes. ERR_UNSUPPORTED:
+ * the peer gives none. */
+int remote_count(struct bucket *b, struct remote_count *out, struct err *err) MUST_CHECK;
+
 /* --- notifications (STORAGE_NOTIFIES), beyond a bucket's document "notification" --- */
 
 struct remote_topic {

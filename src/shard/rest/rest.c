@@ -206,7 +206,7 @@ int shard_rest_home(const struct rest_call *c, struct storage **home, struct err
     if (rest_text(c, "storage").len)
         return home_named(r, rest_text(c, "storage"), home, err);
     for (size_t i = 0; i < count; i++) {
-        if (!storage_can(all[i], STORAGE_FOLDER) || bucket_name_is_part(name))
+        if (!place_of(all[i]) || bucket_name_is_part(name))
             continue;
         enum home_fit fit = home_fit(r, all[i], name, c->row->run == shard_enable_run);
         if (fit == HOME_NONE || fit < best)
@@ -216,17 +216,18 @@ int shard_rest_home(const struct rest_call *c, struct storage **home, struct err
             *home = all[i];
         best = fit;
     }
+    if (!*home)
+        return err_set(err, ERR_NO_BUCKET, "no folder of this weir has a bucket " STR_FMT "%s",
+                       STR_ARG(name),
+                       routes_any_remote(r->services->routes)
+                           ? "; buckets on remote storages cannot be sharded"
+                           : "");
     if (twin)
         return err_set(err, ERR_INVALID,
                        "the storages " STR_FMT " and " STR_FMT " have a bucket " STR_FMT
                        "; name one of them",
                        STR_ARG((*home)->name), STR_ARG(twin->name), STR_ARG(name));
-    if (*home)
-        return 0;
-    return err_set(
-        err, ERR_NO_BUCKET, "no folder of this weir has a bucket " STR_FMT "%s", STR_ARG(name),
-        routes_any_remote(r->services->routes) ? "; buckets on remote storages cannot be sharded"
-                                               : "");
+    return 0;
 }
 
 int shard_rest_bucket(const struct rest_call *c, struct sharded **out, struct err *err)

@@ -609,6 +609,32 @@ TEST(remote_peer, listings_come_out_in_order_and_cut)
 
 /* --- secrets --- */
 
+TEST(remote_peer, a_count_is_the_peers_own_or_there_is_none)
+{
+    static const struct {
+        const char *answer;
+        int code;
+    } rows[] = {
+        {"HTTP/1.1 200 OK\r\nX-RGW-Object-Count: 12\r\nX-RGW-Bytes-Used: 340\r\n\r\n", 0},
+        {"HTTP/1.1 200 OK\r\n\r\n", ERR_UNSUPPORTED},
+        {"HTTP/1.1 200 OK\r\nX-RGW-Object-Count: 12\r\n\r\n", ERR_UNSUPPORTED},
+        {"HTTP/1.1 200 OK\r\nX-RGW-Object-Count: -1\r\nX-RGW-Bytes-Used: 3\r\n\r\n", ERR_PEER},
+        {"HTTP/1.1 200 OK\r\nX-RGW-Object-Count: 12\r\nX-RGW-Bytes-Used: 1 MB\r\n\r\n", ERR_PEER},
+        {"HTTP/1.1 403 Forbidden\r\n\r\n", ERR_DENIED},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        struct script s = {.answer = rows[i].answer};
+        struct fixture f = begin(&s);
+        struct remote_count count = {1, 2};
+        CHECK_ERR(remote_count(f.bucket, &count, &f.err), rows[i].code);
+        CHECK_INT(count.versions, rows[i].code == 0 ? 12 : 1);
+        CHECK_INT(count.bytes, rows[i].code == 0 ? 340 : 2);
+        CHECK_INT(s.requests, 1);
+        end(&f);
+    }
+}
+
 TEST(remote_peer, secrets_are_in_no_log_and_no_error)
 {
     struct script s = {.answer = XML("403 Forbidden", ERROR("SignatureDoesNotMatch"))};

@@ -1,9 +1,11 @@
-/* The log of a bucket's maps. */
+/* The log of a bucket's maps, in a folder and on a remote storage. */
 #include "shard/log.h"
 #include "base/clock.h"
 #include "base/ids.h"
 #include "os/thread.h"
+#include "shard/enable.h"
 #include "unit/object/local_lab.h"
+#include "unit/s3/remote_lab.h"
 #include "unit/shard/lossy.h"
 #include "unit/shard/map_lab.h"
 #include "unit/test.h"
@@ -23,7 +25,6 @@ struct script {
 };
 
 struct log_lab {
-    struct local_lab local;
     struct bucket *bucket; /* the map bucket */
     struct lossy lossy;    /* in front of it */
     struct script script;
@@ -44,16 +45,15 @@ static uint64_t deadline_in(uint64_t ms)
     return clock_mono_ns() + ms * NS_PER_MS;
 }
 
-static void log_lab_open(struct log_lab *l)
+static void log_lab_open(struct log_lab *l, struct storage *home)
 {
-    static int opened; /* a test that opens several labs uses one storage for all */
+    static int opened; /* each lab has a bucket of its own */
     char name[16];
     struct err err = {0};
 
     *l = (struct log_lab){.map = map_lab_first()};
-    local_lab_open(&l->local, NULL);
     snprintf(name, sizeof(name), "map-%d", opened++);
-    l->bucket = lab_bucket(l->local.lab.storage, name);
+    l->bucket = lab_bucket(home, name);
     lossy_init(&l->lossy, l->bucket, script_fault, &l->script);
     CHECK_OK(log_commit(l->bucket, l->map, deadline_in(60000), &err));
     map_lab_next(&l->map);
@@ -63,8 +63,41 @@ static void log_lab_close(struct log_lab *l)
 {
     map_unref(l->map);
     l->bucket->ops->unref(l->bucket);
-    local_lab_close(&l->local);
 }
+
+/* --- storages --- */
+
+static void with_folder(void (*fn)(struct storage *home))
+{
+    struct local_lab l;
+
+    local_lab_open(&l, NULL);
+    fn(l.lab.storage);
+    local_lab_close(&l);
+}
+
+static void with_remote(void (*fn)(struct storage *home))
+{
+    struct remote_lab *l = remote_lab_start();
+
+    fn(remote_lab_storage(l));
+    remote_lab_stop(l);
+}
+
+/* A test that runs in a folder and on a remote storage. */
+#define LOG_TEST(name)                                                                             \
+    static void log_##name(struct storage *home);                                                  \
+    TEST(shard_log, name)                                                                          \
+    {                                                                                              \
+        with_folder(log_##name);                                                                   \
+    }                                                                                              \
+    TEST(shard_log_remote, name)                                                                   \
+    {                                                                                              \
+        with_remote(log_##name);                                                                   \
+    }                                                                                              \
+    static void log_##name(struct storage *home)
+
+/* --- helpers --- */
 
 static void expect_head(struct log_lab *l, uint64_t number, struct str by)
 {
@@ -114,28 +147,25 @@ static size_t log_length(struct log_lab *l)
     return page.count;
 }
 
-TEST(shard_log, an_empty_bucket_has_no_head)
+LOG_TEST(an_empty_bucket_has_no_head)
 {
-    struct local_lab local;
     struct shard_map *head = NULL;
     struct err err = {0};
     bool is_head = true;
 
-    local_lab_open(&local, NULL);
-    struct bucket *b = lab_bucket(local.lab.storage, "map");
+    struct bucket *b = lab_bucket(home, "map");
     CHECK_ERR(log_head(b, &head, &err), ERR_NOT_FOUND);
     CHECK_OK(log_is_head(b, 1, &is_head, &err));
     CHECK(!is_head);
     b->ops->unref(b);
-    local_lab_close(&local);
 }
 
-TEST(shard_log, the_newest_map_is_the_head)
+LOG_TEST(the_newest_map_is_the_head)
 {
     struct log_lab l;
     struct err err = {0};
 
-    log_lab_open(&l);
+    log_lab_open(&l, home);
     for (int i = 0; i < 30; i++) {
         CHECK_OK(log_commit(l.bucket, l.map, deadline_in(60000), &err));
         expect_head(&l, l.map->number, l.map->by);
@@ -144,14 +174,12 @@ TEST(shard_log, the_newest_map_is_the_head)
     log_lab_close(&l);
 }
 
-TEST(shard_log, numbers_of_any_size_are_in_order)
+LOG_TEST(numbers_of_any_size_are_in_order)
 {
     static const uint64_t numbers[] = {1, 2, 10, 1753000000000, 1753000000001, INT64_MAX};
-    struct local_lab local;
+    struct bucket *b = lab_bucket(home, "map");
     struct err err = {0};
 
-    local_lab_open(&local, NULL);
-    struct bucket *b = lab_bucket(local.lab.storage, "map");
     for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
         struct shard_map *m = map_lab_first(), *head = NULL;
         m->number = numbers[i];
@@ -162,15 +190,14 @@ TEST(shard_log, numbers_of_any_size_are_in_order)
         map_unref(m);
     }
     b->ops->unref(b);
-    local_lab_close(&local);
 }
 
-TEST(shard_log, a_number_that_is_taken_is_a_conflict)
+LOG_TEST(a_number_that_is_taken_is_a_conflict)
 {
     struct log_lab l;
     struct err err = {0};
 
-    log_lab_open(&l);
+    log_lab_open(&l, home);
     struct shard_map *other = map_lab_first();
     map_lab_next(&other);
     CHECK_OK(log_commit(l.bucket, other, deadline_in(60000), &err));
@@ -180,12 +207,12 @@ TEST(shard_log, a_number_that_is_taken_is_a_conflict)
     log_lab_close(&l);
 }
 
-TEST(shard_log, committing_the_same_map_again_is_no_conflict)
+LOG_TEST(committing_the_same_map_again_is_no_conflict)
 {
     struct log_lab l;
     struct err err = {0};
 
-    log_lab_open(&l);
+    log_lab_open(&l, home);
     for (int i = 0; i < 3; i++)
         CHECK_OK(log_commit(l.bucket, l.map, deadline_in(60000), &err));
     expect_head(&l, l.map->number, l.map->by);
@@ -193,12 +220,12 @@ TEST(shard_log, committing_the_same_map_again_is_no_conflict)
 }
 
 /* The commit of the lab's map, with these faults, must end with `want`. */
-static void with_faults(struct script script, int want)
+static void with_faults(struct storage *home, struct script script, int want)
 {
     struct log_lab l;
     struct err err = {0};
 
-    log_lab_open(&l);
+    log_lab_open(&l, home);
     l.script = script;
     CHECK_ERR(log_commit(&l.lossy.bucket, l.map, deadline_in(60000), &err), want);
     if (want == 0)
@@ -206,37 +233,38 @@ static void with_faults(struct script script, int want)
     log_lab_close(&l);
 }
 
-TEST(shard_log, an_outcome_that_was_lost_is_found_out)
+LOG_TEST(an_outcome_that_was_lost_is_found_out)
 {
     for (int fault = LOSSY_BEFORE; fault <= LOSSY_ERROR; fault++) {
         enum lossy_fault f = (enum lossy_fault)fault;
-        with_faults((struct script){{{"put", f}}}, 0);
-        with_faults((struct script){{{"put", f}, {"put", f}, {"put", f}}}, 0);
-        with_faults((struct script){{{"put", LOSSY_AFTER}, {"put", f}, {"get", f}}}, 0);
-        with_faults((struct script){{{"put", LOSSY_AFTER}, {"get", f}, {"get", f}}}, 0);
-        with_faults((struct script){{{"list", f}, {"put", f}, {"get", f}, {"list", f}}}, 0);
+        with_faults(home, (struct script){{{"put", f}}}, 0);
+        with_faults(home, (struct script){{{"put", f}, {"put", f}, {"put", f}}}, 0);
+        with_faults(home, (struct script){{{"put", LOSSY_AFTER}, {"put", f}, {"get", f}}}, 0);
+        with_faults(home, (struct script){{{"put", LOSSY_AFTER}, {"get", f}, {"get", f}}}, 0);
+        with_faults(home, (struct script){{{"list", f}, {"put", f}, {"get", f}, {"list", f}}}, 0);
     }
-    with_faults((struct script){{{"put", LOSSY_BUSY}, {"put", LOSSY_BUSY}}}, 0);
-    with_faults((struct script){{{"put", LOSSY_AFTER}, {"get", LOSSY_SILENT}}}, 0);
-    with_faults((struct script){{{"list", LOSSY_SILENT}, {"list", LOSSY_SILENT}}}, 0);
+    with_faults(home, (struct script){{{"put", LOSSY_BUSY}, {"put", LOSSY_BUSY}}}, 0);
+    with_faults(home, (struct script){{{"put", LOSSY_AFTER}, {"get", LOSSY_SILENT}}}, 0);
+    with_faults(home, (struct script){{{"list", LOSSY_SILENT}, {"list", LOSSY_SILENT}}}, 0);
 }
 
-TEST(shard_log, a_refusal_is_certain_only_if_no_try_before_it_was_lost)
+LOG_TEST(a_refusal_is_certain_only_if_no_try_before_it_was_lost)
 {
-    with_faults((struct script){{{"put", LOSSY_REFUSED}}}, ERR_DENIED);
-    with_faults((struct script){{{"put", LOSSY_BUSY}, {"put", LOSSY_REFUSED}}}, ERR_DENIED);
-    with_faults((struct script){{{"put", LOSSY_BEFORE}, {"put", LOSSY_REFUSED}}}, ERR_TIMEOUT);
-    with_faults((struct script){{{"put", LOSSY_AFTER}, {"put", LOSSY_REFUSED}}}, ERR_TIMEOUT);
+    with_faults(home, (struct script){{{"put", LOSSY_REFUSED}}}, ERR_DENIED);
+    with_faults(home, (struct script){{{"put", LOSSY_BUSY}, {"put", LOSSY_REFUSED}}}, ERR_DENIED);
+    with_faults(home, (struct script){{{"put", LOSSY_BEFORE}, {"put", LOSSY_REFUSED}}},
+                ERR_TIMEOUT);
+    with_faults(home, (struct script){{{"put", LOSSY_AFTER}, {"put", LOSSY_REFUSED}}}, ERR_TIMEOUT);
 }
 
-TEST(shard_log, a_storage_that_stays_away_leaves_the_outcome_open)
+LOG_TEST(a_storage_that_stays_away_leaves_the_outcome_open)
 {
     static const enum lossy_fault faults[] = {LOSSY_BEFORE, LOSSY_ERROR, LOSSY_AFTER, LOSSY_BUSY};
     struct err err = {0};
 
     for (size_t i = 0; i < ARRAY_SIZE(faults); i++) {
         struct log_lab l;
-        log_lab_open(&l);
+        log_lab_open(&l, home);
         l.script.always_put = faults[i];
         CHECK_ERR(log_commit(&l.lossy.bucket, l.map, deadline_in(50), &err), ERR_TIMEOUT);
         l.script.always_put = LOSSY_NONE; /* the storage is back, and the same map can be written */
@@ -246,12 +274,12 @@ TEST(shard_log, a_storage_that_stays_away_leaves_the_outcome_open)
     }
 }
 
-TEST(shard_log, a_lost_commit_of_another_writer_is_a_conflict)
+LOG_TEST(a_lost_commit_of_another_writer_is_a_conflict)
 {
     struct log_lab l;
     struct err err = {0};
 
-    log_lab_open(&l);
+    log_lab_open(&l, home);
     struct shard_map *other = map_lab_first();
     map_lab_next(&other);
     l.script = (struct script){{{"put", LOSSY_AFTER}}};
@@ -263,12 +291,12 @@ TEST(shard_log, a_lost_commit_of_another_writer_is_a_conflict)
     log_lab_close(&l);
 }
 
-TEST(shard_log, old_maps_are_removed)
+LOG_TEST(old_maps_are_removed)
 {
     struct log_lab l;
     struct err err = {0};
 
-    log_lab_open(&l);
+    log_lab_open(&l, home);
     commit_many(&l, LOG_KEPT + 20);
     uint64_t newest = l.map->number - 1;
     CHECK_OK(log_prune(l.bucket, newest, &err));
@@ -283,12 +311,12 @@ TEST(shard_log, old_maps_are_removed)
     log_lab_close(&l);
 }
 
-TEST(shard_log, a_writer_that_slept_long_does_not_write_a_removed_number_again)
+LOG_TEST(a_writer_that_slept_long_does_not_write_a_removed_number_again)
 {
     struct log_lab l;
     struct err err = {0};
 
-    log_lab_open(&l);
+    log_lab_open(&l, home);
     struct shard_map *late = map_lab_first();
     map_lab_next(&late); /* knows map 1000 */
     commit_many(&l, LOG_KEPT * 2);
@@ -303,13 +331,13 @@ TEST(shard_log, a_writer_that_slept_long_does_not_write_a_removed_number_again)
     log_lab_close(&l);
 }
 
-TEST(shard_log, a_head_that_is_removed_while_it_is_read_is_looked_for_again)
+LOG_TEST(a_head_that_is_removed_while_it_is_read_is_looked_for_again)
 {
     struct log_lab l;
     struct shard_map *head = NULL;
     struct err err = {0};
 
-    log_lab_open(&l);
+    log_lab_open(&l, home);
     l.script = (struct script){{{"get", LOSSY_SILENT}, {"get", LOSSY_SILENT}}};
     CHECK_OK(log_head(&l.lossy.bucket, &head, &err));
     CHECK_INT(head->number, 1000);
@@ -321,14 +349,14 @@ TEST(shard_log, a_head_that_is_removed_while_it_is_read_is_looked_for_again)
     log_lab_close(&l);
 }
 
-TEST(shard_log, things_that_are_no_maps_are_damage)
+LOG_TEST(things_that_are_no_maps_are_damage)
 {
     struct log_lab l;
     struct shard_map *head = NULL;
     struct err err = {0};
     struct buf text = {0};
 
-    log_lab_open(&l);
+    log_lab_open(&l, home);
     put_raw(&l, "times/3/1", STR("beside the log"));
     CHECK_OK(log_head(l.bucket, &head, &err));
     map_unref(head);
@@ -402,11 +430,11 @@ static void race(struct log_lab *l, bool faults)
         map_unref(racers[i].map);
 }
 
-TEST(shard_log, of_many_writers_of_a_number_one_wins)
+LOG_TEST(of_many_writers_of_a_number_one_wins)
 {
     struct log_lab l;
 
-    log_lab_open(&l);
+    log_lab_open(&l, home);
     for (int i = 0; i < RACES; i++) {
         race(&l, false);
         map_lab_next(&l.map);
@@ -414,14 +442,26 @@ TEST(shard_log, of_many_writers_of_a_number_one_wins)
     log_lab_close(&l);
 }
 
-TEST(shard_log, one_writer_wins_also_when_requests_and_answers_are_lost)
+LOG_TEST(one_writer_wins_also_when_requests_and_answers_are_lost)
 {
     struct log_lab l;
 
-    log_lab_open(&l);
+    log_lab_open(&l, home);
     for (int i = 0; i < LOSSY_RACES; i++) {
         race(&l, true);
         map_lab_next(&l.map);
     }
     log_lab_close(&l);
+}
+
+/* --- probing --- */
+
+LOG_TEST(a_probe_passes_and_leaves_nothing)
+{
+    struct bucket *b = lab_bucket(home, "probed");
+    struct err err = {0};
+
+    CHECK_OK(shard_probe(b, &err));
+    lab_expect_list(b, &lab_everything, false, "");
+    b->ops->unref(b);
 }

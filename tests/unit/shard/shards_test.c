@@ -743,18 +743,3 @@ TEST(shards, a_log_that_vanishes_while_the_bucket_is_served_is_written_anew)
     CHECK_ERR(shard_rebuild(l.shards, l.home, STR("box"), &o, &made, &err), ERR_EXISTS);
     shards_lab_close(&l);
 }
-
-/* --- probing --- */
-
-TEST(shards, a_probe_passes_on_a_folder_and_leaves_nothing)
-{
-    struct shards_lab l;
-    struct err err = {0};
-
-    shards_lab_open(&l);
-    struct bucket *b = lab_bucket(l.home, "probed");
-    CHECK_OK(shard_probe(b, &err));
-    lab_expect_list(b, &lab_everything, false, "");
-    b->ops->unref(b);
-    shards_lab_close(&l);
-}
