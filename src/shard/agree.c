@@ -153,7 +153,7 @@ static int agree_install_entry(struct agree *a, struct sharded *s, struct err *e
 
     if (code == 0)
         code = map_parse(&m, e.text, err);
-    if (code == 0 && m->number == e.number)
+    if (code == 0 && m->number == e.number && m->id == s->id && str_eq(m->bucket, s->name))
         table_install(s->table, m);
     map_unref(m);
     arena_release(&arena);
