@@ -242,11 +242,12 @@ static void store_land(void *ctx)
 {
     struct store_request *r = ctx;
     int count = (int)r->argc;
+    uint64_t now_s = sim_now() / NS_PER_S;
 
     if (r->source && world.without == RULE_MEMORY &&
         r->source == coord_script(SCRIPT_shards_held)->source.p)
         question_forgive(r);
-    lua_pushnumber(L, (double)(sim_now() / NS_PER_S));
+    lua_pushnumber(L, (double)now_s);
     lua_setglobal(L, "NOW");
     lua_getglobal(L, r->source ? "RUN_ONE" : "COMMAND");
     if (r->source) {
