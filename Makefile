@@ -8,6 +8,7 @@
 #   make bench [ROOM=http|db|…]      measures beside nginx, redis-server, RGW, … [ROUNDS=5] [SECONDS=2] [STRICT=1] [FULL=1]
 #   make chaos [ROOM=…]              the kill and race tests at full length [RUNS=200] [SEED=n]
 #   make lake-long                   the lake's tests at full size: 10,000 seeds of trees, 10 M objects, 1 M commits
+#   make shard-sim                   sharding over virtual time: 10,000 seeds, and each rule left out [SEED=n]
 #   make lakefs-sdk CHECKOUT=dir     the Python package of a checkout of treeverse/lakeFS against weir [ARGS=--plain]
 #   make s3-tests CHECKOUT=dir       a checkout of ceph/s3-tests against weir [SELECT=core|all|headers] [ARGS=…]
 #   make fuzz [TARGET=…]             every fuzz target for a while [SECONDS=60]
@@ -27,7 +28,7 @@ quietly := | sed '/^ninja: \(no work to do\|Entering directory\)/d'
 san_address := -Db_sanitize=address,undefined -Db_lundef=false
 san_thread  := -Db_sanitize=thread -Db_lundef=false
 
-.PHONY: build weir run install install-files help check test bench chaos fuzz lint s3-tests lake-long lakefs-sdk setup-build setup-test \
+.PHONY: build weir run install install-files help check test bench chaos fuzz lint s3-tests lake-long shard-sim lakefs-sdk setup-build setup-test \
         setup-bench setup-fuzz setup-lint setup-s3tests setup-lakefs
 
 build: $(BUILD)/build.ninja
@@ -81,6 +82,9 @@ lake-long: setup-test build
 	@TREE_SEEDS=10000 $(BUILD)/tests/unit_tests -t lake_tree lake_diff lake_merge
 	@TREE_OBJECTS=10000000 $(BUILD)/tests/unit_tests -t -v lake_tree_large
 	@LAKE_MANY_COMMITS=1000000 $(BUILD)/tests/unit_tests -t lake_many_embedded
+
+shard-sim: build
+	@$(BUILD)/tests/crash/shard_sim --runs 10000 --rules 2000 --seed $(or $(SEED),1)
 
 lakefs-sdk: setup-lakefs weir
 	@[ -n "$(CHECKOUT)" ] || { echo "CHECKOUT= names a checkout of treeverse/lakeFS"; exit 2; }

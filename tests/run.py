@@ -125,7 +125,7 @@ E2E = {
     "users": ("api meta", 15, ""),
 }
 CRASH_ROOMS = {"adopt": "object", "intent": "replica", "local": "object", "serve": "server s3", "tap": "replica",
-               "replica-mixed": "replica", "lake-chaos": "lake"}
+               "replica-mixed": "replica", "lake-chaos": "lake", "shard-sim": "shard"}
 ALONE = {"e2e-load", "e2e-swarm_load"}  # they judge times and memory under a full load
 
 
@@ -232,6 +232,7 @@ def crash_suites(build):
         name = os.path.basename(source).removesuffix("_crash.c")
         yield suite(name, 15, os.path.join(build, "tests/crash", name + "_crash"), "--runs", "20")
     yield suite("lake-chaos", 20, os.path.join(build, "tests/crash/lake_chaos"), "--runs", "8")
+    yield suite("shard-sim", 30, os.path.join(build, "tests/crash/shard_sim"), "--runs", "200", "--rules", "1000")
     yield suite("serve", 40, PYTHON, os.path.join(ROOT, "tests/crash/serve_crash.py"), build, "--runs", "10")
     chaos = [PYTHON, os.path.join(ROOT, "tests/crash/replica_chaos.py"), build, "--runs", "1", "--seconds", "15"]
     yield suite("replica", 60, *chaos, "--kind", "redis")

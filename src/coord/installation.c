@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-enum { CALL_ARENA_MAX = 64 * 1024, WORD_ARGS = 13, ANSWERS = 8 };
+enum { CALL_ARENA_MAX = 64 * 1024, WORD_ARGS = 13, ANSWERS = 10 };
 
 /* The name of each state, and the reason that clients are given when they are refused in that
  * state. */
@@ -52,6 +52,13 @@ void installation_status(struct installation *i, struct installation_status *out
 {
     mutex_lock(&i->lock);
     *out = i->status;
+    mutex_unlock(&i->lock);
+}
+
+void installation_memory(struct installation *i, struct shards_memory *out)
+{
+    mutex_lock(&i->lock);
+    *out = i->memory;
     mutex_unlock(&i->lock);
 }
 
@@ -163,6 +170,9 @@ static int installation_take_known(struct installation *i, const struct reply *a
     s->back = answer_text(&answers[5]).len;
     s->unsure = answer_number(&answers[6]);
     s->runs += other_run;
+    if (answer_text(&answers[9]).len)
+        shards_memory_took(&i->memory, answer_text(&answers[8]), answer_text(&answers[9]),
+                           answer_text(&answers[7]), clock_boot_ns());
     uint64_t round = s->round;
     back &= s->back;
     mutex_unlock(&i->lock);

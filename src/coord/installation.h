@@ -17,6 +17,7 @@
 
 #include "base/log.h"
 #include "coord/seen.h"
+#include "coord/shards_memory.h"
 
 struct installation;
 
@@ -81,6 +82,8 @@ struct installation_status {
 };
 /* Gives the store's last answer. Does not ask the store again. */
 void installation_status(struct installation *i, struct installation_status *out);
+/* Gives since when the store has remembered the words of this process. */
+void installation_memory(struct installation *i, struct shards_memory *out);
 /* Returns whether the store may have lost changes of objects after which the copies have not yet
  * been compared. Asks the store, and returns true when the store does not answer. `i` NULL:
  * false. */

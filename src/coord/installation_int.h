@@ -47,6 +47,7 @@ struct installation {
     bool asked;        /* the store has answered at least once, and was the known one */
     struct mutex lock; /* class "installation"; guards the members below */
     struct installation_status status;
+    struct shards_memory memory;
     /* True while a thread asks the store. Only one thread may ask at a time, so that an older
      * answer never follows a newer one. */
     bool asking;

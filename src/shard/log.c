@@ -37,8 +37,7 @@ static int log_key_parse(struct str key, uint64_t *number, struct err *err)
 
 /* --- reading --- */
 
-/* Finds the number of the newest map. ERR_NOT_FOUND: there is no map. */
-static int log_newest(struct bucket *b, uint64_t *number, struct err *err)
+int log_newest(struct bucket *b, uint64_t *number, struct err *err)
 {
     struct arena a = {0};
     struct list_options o = {.prefix = LOG_PREFIX, .limit = 1};

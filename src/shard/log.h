@@ -19,6 +19,8 @@ enum { LOG_KEPT = 16 };
 /* Reads the newest map; *out is a reference. ERR_NOT_FOUND: there is no map. ERR_CORRUPT and
  * ERR_UNSUPPORTED are those of map_parse(). */
 int log_head(struct bucket *b, struct shard_map **out, struct err *err) MUST_CHECK;
+/* Finds the number of the newest map. ERR_NOT_FOUND: there is no map. */
+int log_newest(struct bucket *b, uint64_t *number, struct err *err) MUST_CHECK;
 /* Sets *out to whether the newest map has this number; false if there is no map. */
 int log_is_head(struct bucket *b, uint64_t number, bool *out, struct err *err) MUST_CHECK;
 /* Writes the map. If an answer leaves open whether the map was written, writes the same bytes again

@@ -169,6 +169,8 @@ int sharded_publish(struct sharded *s, struct shard_map *next, struct err *err)
     if (code < 0)
         return code;
     table_install(s->table, next);
+    if (s->published)
+        s->published(s->published_ctx, s, next);
     /* If this fails, a later call removes the old maps. */
     if (next->number % PRUNE_EVERY == 0)
         (void)!log_prune(s->log, next->number, &ignored);

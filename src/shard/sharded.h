@@ -26,6 +26,10 @@ struct sharded {
      * all shards (versions, object lock), so that no shard is made meanwhile. Lock class
      * "shard.changes"; taken before the table's locks. */
     struct mutex changes;
+    /* Called after a map of this process was written to the log and installed here, so that other
+     * processes learn of it (agree.h). NULL: there are none. Set before the bucket is served. */
+    void (*published)(void *ctx, struct sharded *s, const struct shard_map *m);
+    void *published_ctx;
     uint64_t commit_ms; /* how long a commit tries to find out whether its map was written;
                            shorter in tests */
     _Atomic(unsigned) refs;

@@ -453,6 +453,16 @@ bool table_drain(struct shard_table *t, uint64_t number, uint64_t deadline_ns)
     return drained;
 }
 
+void table_await(struct shard_table *t, uint64_t number, uint64_t deadline_ns)
+{
+    bool in_time = true;
+
+    mutex_lock(&t->lock);
+    while (in_time && t->current->map->number == number)
+        in_time = cond_wait_until(&t->installed, &t->lock, deadline_ns);
+    mutex_unlock(&t->lock);
+}
+
 /* Finds the first key of the pass in the window. Stores it in `key` if it is smaller than `key`. */
 static void pass_note_busy(const struct pass *p, const struct shard_window *w, struct buf *key)
 {

@@ -116,6 +116,8 @@ bool table_drained(struct shard_table *t, uint64_t number);
 /* Waits until table_drained() would return true, or another map is the current one, or the deadline
  * (clock_mono_ns()) has passed. Returns what table_drained() would return then. */
 bool table_drain(struct shard_table *t, uint64_t number, uint64_t deadline_ns);
+/* Waits until a map other than map `number` is the current one, or until the deadline. */
+void table_await(struct shard_table *t, uint64_t number, uint64_t deadline_ns);
 /* Returns the smallest key of the window for which a pass older than `age_ns` exists: that of a
  * write, or that of a read before pass_head(). For the pass of a listing, this is the first key
  * that the listing may return. The key is in the arena; empty: there is none. The mover ends its

@@ -21,6 +21,7 @@ RACES = ("os", "http", "db", "store", "kv", "lake", "replica", "swarm", "archive
 COMMANDS_A_RUN = 5000  # of the differential test: 200 runs are a million commands
 LONG_RUN = 10  # kills of others for one run in which everything that replicates is killed
 CHAOS_SETUPS = {"plain": 120, "mixed": 60}  # seconds of such a run
+SIM_RUNS = 50  # of the simulation of sharding: 200 runs are 10,000
 MODEL_SEEDS, MODEL_RUNS = 20, 8  # of the lake's model test, and the kills that each seed has at least
 SLOW_SHARE = 5  # one seed in so many also runs under ThreadSanitizer, and under AddressSanitizer
 RACE_REPEATS = 40  # runs for one pass of the unit tests under ThreadSanitizer
@@ -42,6 +43,8 @@ def steps(build, tsan, asan, runs, seed):
         yield "replica", f"replica_chaos {setup}", [
             "/usr/bin/python3", os.path.join(ROOT, "tests/crash/replica_chaos.py"), build, "--setup", setup, "--runs",
             str(max(1, runs // LONG_RUN)), "--seconds", str(seconds), "--seed", str(seed)]
+    yield "shard", "shard_sim", [os.path.join(build, "tests/crash/shard_sim"), "--runs", str(runs * SIM_RUNS), "--rules",
+                                 str(runs * SIM_RUNS // 5), "--seed", str(seed)]
     yield "replica", "switch_kills", ["/usr/bin/env", "WEIR_TEST_KILLS=all", "/usr/bin/python3", "-m", "pytest", "-q",
                                       os.path.join(ROOT, "tests/e2e/test_switch_kills.py")]
     yield "archive", "archive_kills", ["/usr/bin/env", f"WEIR_TEST_KILLS={max(1, runs // 2)}", f"WEIR_TEST_SEED={seed}",

@@ -5,9 +5,11 @@
 -- highest number that was acknowledged to it, '1' if that number is certain, run of the store's server that it
 -- remembers; number of changes of the configuration that it has seen; an id for a store that has none.
 -- Answers texts: 'empty', 'other' (and the store's id) or 'older'; or 'known', then id, number, changes of the
--- configuration, round, '1' while copies must be begun again, how many folders have yet to tell their number, run.
+-- configuration, round, '1' while copies must be begun again, how many folders have yet to tell their number, run, the
+-- word of the process that this one has replaced, and this word.
 -- include part_back
 -- include part_unsure
+-- include part_word
 local app, queue, config = ARGV[1], ARGV[2], ARGV[3]
 local process, epoch, life = ARGV[4], ARGV[5], tonumber(ARGV[6])
 local folder, known, floor, certain, old_run = ARGV[7], ARGV[8], tonumber(ARGV[9]), ARGV[10], ARGV[11]
@@ -82,19 +84,9 @@ redis.call('SELECT', config)
 if lost then
     went_back()
 end
--- Removes processes whose word is old. A word from the future was written before the clock went back: its life begins
--- now.
+local before, word = '', ''
 if process ~= '' then
-    redis.call('HSET', 'w:gateways', process, epoch .. ':' .. time[1])
-    rows = redis.call('HGETALL', 'w:gateways')
-    for i = 1, #rows, 2 do
-        local told = tonumber(string.match(rows[i + 1], ':(%d+)$') or '0')
-        if told + 10 * life < now then
-            redis.call('HDEL', 'w:gateways', rows[i])
-        elseif told > now then
-            redis.call('HSET', 'w:gateways', rows[i], string.match(rows[i + 1], '^(.*:)') .. now)
-        end
-    end
+    before, word = gateway_word(process, epoch, now, life)
 end
 here = redis.call('HMGET', 'w:installation', 'round', 'back')
-return {'known', id, string.format('%.0f', number), count, here[1] or '1', here[2] or '', tostring(unsure), run}
+return {'known', id, string.format('%.0f', number), count, here[1] or '1', here[2] or '', tostring(unsure), run, before, word}

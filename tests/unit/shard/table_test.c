@@ -546,3 +546,35 @@ TEST(shard_table, the_smallest_busy_key_is_found)
     arena_release(&a);
     lab_close(&l);
 }
+
+/* --- waiting for a newer map --- */
+
+static void awaiter_run(void *ctx)
+{
+    struct taker *t = ctx;
+    uint64_t number = t->number;
+
+    table_await(t->lab->table, number, clock_mono_ns() + LONG_MS * NS_PER_MS);
+    struct shard_map *m = table_map(t->lab->table);
+    t->code = m->number > number ? 0 : ERR_TIMEOUT;
+    map_unref(m);
+}
+
+TEST(shard_table, a_thread_that_waits_for_a_newer_map_goes_on_when_it_is_there)
+{
+    struct table_lab l;
+    struct err err = {0};
+
+    lab_open(&l);
+    uint64_t now = clock_mono_ns();
+    table_await(l.table, l.map->number + 1, now + LONG_MS * NS_PER_MS); /* another is there */
+    table_await(l.table, l.map->number, now + NS_PER_MS);
+    CHECK(clock_mono_ns() >= now + NS_PER_MS);
+    struct taker t = {.lab = &l, .code = 1, .number = l.map->number};
+    CHECK_OK(thread_start(&t.thread, "awaiter", 0, awaiter_run, &t, &err));
+    lab_install(&l, NULL);
+    CHECK_SOON(t.code != 1);
+    CHECK_INT(t.code, 0);
+    thread_join(&t.thread);
+    lab_close(&l);
+}
