@@ -38,6 +38,13 @@ struct account_work {
 int account_fail(struct account_work *w, enum archive_code outcome, const char *stage, int code,
                  const struct err *err);
 
+/* An empty hold (large.h) for the pages of a list. */
+static inline struct large_hold account_hold(const struct account_work *w)
+{
+    return (struct large_hold){
+        .room = &w->archive->large, .cancel = w->job->cancel, .wait_ms = w->archive->timeout_ms};
+}
+
 /* Lists the repositories and makes the plan (plan.h), which says what to do with each. */
 int account_list(struct account_work *w, struct err *err) MUST_CHECK;
 

@@ -163,6 +163,8 @@ struct forge_session {
     struct forge_account account;
     struct str *token_ids; /* ids of all tokens, in the arena */
     unsigned requests;
+    struct large_hold *hold; /* borrowed; may be NULL */
+    size_t page_reached;     /* bytes that the hold has paid for */
 };
 
 /* One question to the API (forge_call.c). */
