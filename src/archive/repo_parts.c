@@ -128,6 +128,7 @@ int repo_extras(struct repo_work *w, struct err *err)
                        .id = w->item->next.id,
                        .now_ms = w->scope->now_ms,
                        .cancel = w->scope->cancel,
+                       .hold = w->hold,
                        .log = a->log};
     struct extras_state state;
     struct buf text = BUF_INIT(EXTRA_STATE_MAX);
