@@ -11,7 +11,7 @@ enum { GISTS_OVERLAP_MS = MS_PER_HOUR };
 /* The state while the gists of an account are listed and synced. */
 struct gists_run {
     struct account_work *work;
-    struct arena arena; /* memory for one gist; reset after each */
+    struct arena arena;     /* memory for one gist; reset after each */
     struct large_hold hold; /* for the pages of the list, and for the gist that is synced */
 };
 
@@ -19,13 +19,14 @@ static int gists_sync(void *ctx, const struct forge_gist *g, struct err *err)
 {
     struct gists_run *run = ctx;
     struct account_work *w = run->work;
-    struct repo_call call = {.scope = &w->scope,
-                             .arena = &run->arena,
-                             .keep = &w->plan.arena,
-                             .hold = &run->hold};
+    struct repo_call call = {
+        .scope = &w->scope, .arena = &run->arena, .keep = &w->plan.arena, .hold = &run->hold};
     struct repo_fault fault = {0};
     struct err own = {0};
+    size_t used = run->hold.used;
     int code = repo_gist(&call, g->id, g->url, &fault, &own);
+
+    large_back(&run->hold, used);
 
     if (code < 0 && code != ERR_CANCELED && lock_held(w->job->claim->lock)) {
         account_fail(w, fault.error.code, fault.error.stage, code, &own);

@@ -1,8 +1,8 @@
 /* Finds the bundles and ZIP files that the record has and the satellite lacks.
  *
- * The forge's list does not tell that an object was lost, so a sync would leave the repository alone
- * as long as nobody pushes to it. One listing of the account's folder tells it: a lost or replaced
- * bundle is compared with the server again, and fetched whole if it is missing. */
+ * The forge's list does not tell that an object was lost, so a sync would leave the repository
+ * alone as long as nobody pushes to it. One listing of the account's folder tells it: a lost or
+ * replaced bundle is compared with the server again, and fetched whole if it is missing. */
 #include "archive/account_int.h"
 
 /* The state of the comparison. */

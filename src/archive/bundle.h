@@ -127,7 +127,8 @@ struct bundle_wants {
 /* The wants are the different tips of the refs, and of HEAD, that no line of the old header has.
  * The haves are the tips in the header: first the former tips of refs that changed, then heads,
  * tags and the others. `old` is NULL for a first fetch. `refs` are sorted. `old` and `refs` are
- * borrowed, and must outlive `out`. `max` is the most wants of one request, usually BUNDLE_WANTS_MAX. */
+ * borrowed, and must outlive `out`. `max` is the most wants of one request, usually
+ * BUNDLE_WANTS_MAX. */
 void bundle_wants_init(struct bundle_wants *out, const struct bundle_old *old,
                        const struct git_refs *refs, size_t max);
 void bundle_wants_release(struct bundle_wants *w);

@@ -2,9 +2,10 @@
  *
  * A storage that accepts bodies of any length gets one put. Other storages must know the length of
  * every request, and the length of a pack is not known before its end. For those, weir first
- * collects the first part in memory, or in a scratch file if many uploads run at once. If the bundle ends within it, weir sends one put; otherwise this is
- * the first part of an upload. An upload is invisible until it is finished, and weir finishes it
- * only after the whole body has passed its checks. */
+ * collects the first part in memory, or in a scratch file if many uploads run at once. If the
+ * bundle ends within it, weir sends one put; otherwise this is the first part of an upload. An
+ * upload is invisible until it is finished, and weir finishes it only after the whole body has
+ * passed its checks. */
 #include "archive/bundle_int.h"
 
 #include "base/hex.h"
@@ -16,8 +17,8 @@
 #include <unistd.h>
 
 enum {
-    /* Most bytes of a part that is collected before it is sent. A pack that is larger than the allowed
-     * number of such parts cannot be stored. */
+    /* Most bytes of a part that is collected before it is sent. A pack that is larger than the
+     * allowed number of such parts cannot be stored. */
     STORE_PART_MAX = 64 * 1024 * 1024,
     STORE_COPIES_MAX = OBJECT_MAX_PARTS / 2,
 };

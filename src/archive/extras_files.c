@@ -30,7 +30,7 @@ struct extras_transfer {
     const struct extras_file *file;
     struct client_stream *stream;
     struct digests *digests; /* NULL: the expected SHA-256 is not known */
-    uint64_t size; /* the size that the file must have; FILES_ANY_SIZE: not known yet */
+    uint64_t size;           /* the size that the file must have; FILES_ANY_SIZE: not known yet */
     uint64_t got;
     bool is_foreign; /* the URL is not on the forge's own origins */
     bool signs_in;   /* the server has sent weir to a page where people sign in */
@@ -67,8 +67,8 @@ static bool extras_may_redirect(void *ctx, const char *from_url, const char *to_
 
     (void)from_url;
     /* GitLab answers so when it refuses a file. The page itself would be a success. */
-    t->signs_in = url_parse(&to, str_z(to_url), NULL) == 0 &&
-                  str_ends(to.path, STR("/users/sign_in"));
+    t->signs_in =
+        url_parse(&to, str_z(to_url), NULL) == 0 && str_ends(to.path, STR("/users/sign_in"));
     return !t->signs_in && extras_may_ask(t, str_z(to_url));
 }
 
@@ -159,8 +159,8 @@ static int extras_put_from(struct extras_transfer *t, struct reader *from, struc
     return shelf_put(t->x->shelf, t->x->arena, t->file->key, from, t->size, &o, &result, err);
 }
 
-/* Stores a file whose size the server does not say: by a scratch file, because a storage may have to
- * know the size before the first byte. */
+/* Stores a file whose size the server does not say: by a scratch file, because a storage may have
+ * to know the size before the first byte. */
 static int extras_put_by_scratch(struct extras_transfer *t, struct err *err)
 {
     char piece[16 * 1024];
@@ -247,8 +247,7 @@ static void extras_too_big(struct extras *x, const struct extras_file *f)
 int extras_fetch_file(struct extras *x, const struct extras_file *f, struct forge_fault *fault,
                       struct err *err)
 {
-    struct extras_transfer t = {
-        .x = x, .file = f, .size = f->any_size ? FILES_ANY_SIZE : f->size};
+    struct extras_transfer t = {.x = x, .file = f, .size = f->any_size ? FILES_ANY_SIZE : f->size};
     struct object_info info;
     int code = shelf_head(x->shelf, x->arena, f->key, &info, err);
 

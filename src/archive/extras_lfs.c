@@ -48,7 +48,7 @@ struct lfs_run {
     VEC(struct lfs_folder) folders; /* folders that are still to be walked */
     size_t walked;
     VEC(struct lfs_wanted) wanted;
-    size_t lists_reached; /* bytes of the lists that x->hold has paid for */
+    size_t lists_reached;                      /* bytes of the lists that x->hold has paid for */
     struct lfs_pointer batch[EXTRA_LFS_BATCH]; /* the objects of one request */
     /* For each object that was asked for: whether the answer has named it. */
     bool answered[EXTRA_LFS_BATCH];
@@ -87,8 +87,8 @@ bool lfs_pointer_read(struct lfs_pointer *out, struct str text)
 
 static int lfs_count_lists(struct lfs_run *r, struct err *err)
 {
-    size_t bytes = r->wanted.len * sizeof(*r->wanted.items) +
-                   r->folders.len * sizeof(*r->folders.items);
+    size_t bytes =
+        r->wanted.len * sizeof(*r->wanted.items) + r->folders.len * sizeof(*r->folders.items);
 
     return large_reach(r->x->hold, &r->lists_reached, bytes, err);
 }

@@ -29,11 +29,11 @@ struct extra_spool {
     const struct extra_list *list;
     struct str since; /* the checkpoint; empty: weir asks for all items */
     int fd;
-    uint64_t size;        /* bytes in the scratch file */
-    uint64_t count;       /* lines */
-    int64_t date_ms;      /* the server's time in its first answer about the list */
-    uint64_t digest;      /* hash of all lines, for lists without a checkpoint */
-    VEC(uint64_t) hashes; /* sorted hashes of the lines in the stored object */
+    uint64_t size;         /* bytes in the scratch file */
+    uint64_t count;        /* lines */
+    int64_t date_ms;       /* the server's time in its first answer about the list */
+    uint64_t digest;       /* hash of all lines, for lists without a checkpoint */
+    VEC(uint64_t) hashes;  /* sorted hashes of the lines in the stored object */
     size_t hashes_reached; /* bytes that x->hold has paid for */
 };
 
@@ -315,8 +315,7 @@ static int extra_put(struct extra_spool *l, struct str key, const struct object_
     if (code < 0)
         return code;
     if (old)
-        o.conditions.if_match =
-            arena_fmt(l->x->arena, "\"" STR_FMT "\"", STR_ARG(old->etag));
+        o.conditions.if_match = arena_fmt(l->x->arena, "\"" STR_FMT "\"", STR_ARG(old->etag));
     else
         o.conditions.if_none_match = STR("*");
     file_reader_init(&added, (struct file_range){l->fd, 0, l->size}, false);

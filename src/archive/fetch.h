@@ -56,7 +56,7 @@ struct git_remote_options {
     struct str same_host; /* another host[:port] that redirects may lead to; empty: none */
     struct fetch_limits limits;
     const _Atomic(bool) *cancel; /* may be NULL */
-    struct large_hold *hold; /* pays for the refs; NULL: they are not counted */
+    struct large_hold *hold;     /* pays for the refs; NULL: they are not counted */
 };
 
 struct git_remote;

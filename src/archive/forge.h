@@ -42,7 +42,7 @@ enum {
     FORGE_PAGES_MAX = 2000,
     FORGE_PAGE_BYTES_MAX = 16 * 1024 * 1024,
     FORGE_ANSWER_BYTES_MAX = 1024 * 1024, /* most bytes of an answer about one thing */
-    FORGE_TYPE_MAX = 64, /* most bytes of an account's type */
+    FORGE_TYPE_MAX = 64,                  /* most bytes of an account's type */
     FORGE_URL_MAX = 2048,
     FORGE_TOKENS_MAX = 100, /* most tokens of one host */
     FORGE_TOKEN_MAX = 255,  /* most bytes of a token */

@@ -409,7 +409,9 @@ void bundle_header_at(struct git_refs *out, const struct bundle_header *h, int64
     while (i < h->refs.list.len || j < count) {
         const struct git_ref *ref = i < h->refs.list.len ? &h->refs.list.items[i] : NULL;
         const struct header_point *p = j < count ? points[j] : NULL;
-        int order = i >= h->refs.list.len ? 1 : j >= count ? -1 : str_cmp(git_ref_name(ref), git_ref_name(&p->ref));
+        int order = i >= h->refs.list.len ? 1
+                    : j >= count          ? -1
+                                          : str_cmp(git_ref_name(ref), git_ref_name(&p->ref));
         i += order <= 0;
         j += order >= 0;
         if (order < 0)

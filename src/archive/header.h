@@ -54,9 +54,9 @@ struct header_text {
     struct reader reader;
     const struct bundle_header *header; /* borrowed */
     struct str tail;                    /* bytes that follow the text; borrowed */
-    const struct git_ref *last;         /* the branch that comes after the other branches, or NULL */
-    size_t step;                        /* number of the next step: a ref, a point, or the end */
-    bool was_head;                      /* the ref before was a branch */
+    const struct git_ref *last; /* the branch that comes after the other branches, or NULL */
+    size_t step;                /* number of the next step: a ref, a point, or the end */
+    bool was_head;              /* the ref before was a branch */
     struct buf line;
     size_t taken; /* bytes of `line` that were read */
 };
@@ -82,9 +82,9 @@ int bundle_header_follow(struct bundle_header *next, const struct bundle_header 
                          struct err *err) MUST_CHECK;
 
 /* Computes the refs that the sync at `at_s`, or the last sync before it, found. `out` is
- * initialised; its names and ids are borrowed from `h`. HEAD becomes the newest HEAD, if its branch existed at that time. A header does not
- * tell when its first sync was: for a time before that sync, the refs are those of the first sync
- * (bundle_meta.first_s). */
+ * initialised; its names and ids are borrowed from `h`. HEAD becomes the newest HEAD, if its branch
+ * existed at that time. A header does not tell when its first sync was: for a time before that
+ * sync, the refs are those of the first sync (bundle_meta.first_s). */
 void bundle_header_at(struct git_refs *out, const struct bundle_header *h, int64_t at_s);
 
 #endif

@@ -17,11 +17,15 @@ void large_room_init(struct large_room *room)
     atomic_init(&room->taken, false);
 }
 
+static size_t hold_steps(size_t bytes)
+{
+    return (bytes + LARGE_STEP - 1) / LARGE_STEP * LARGE_STEP;
+}
+
 /* Pays for `bytes` in all from the budget of lists. */
 static bool hold_pay(struct large_hold *h, size_t bytes)
 {
-    size_t more = bytes > h->paid ? (bytes - h->paid + LARGE_STEP - 1) / LARGE_STEP * LARGE_STEP
-                                  : 0;
+    size_t more = bytes > h->paid ? hold_steps(bytes - h->paid) : 0;
 
     if (more && !budget_take(&h->room->lists, more))
         return false;
@@ -69,6 +73,23 @@ void large_give(struct large_hold *h, size_t bytes)
 {
     if (h && h->room)
         budget_give(&h->room->buffers, bytes);
+}
+
+void large_back(struct large_hold *h, size_t used)
+{
+    size_t keep = hold_steps(used);
+
+    if (!h->room)
+        return;
+    h->used = used;
+    if (h->paid > keep) {
+        budget_give(&h->room->lists, h->paid - keep);
+        h->paid = keep;
+    }
+    if (h->is_large && hold_pay(h, used)) {
+        h->is_large = false;
+        atomic_store(&h->room->taken, false);
+    }
 }
 
 void large_release(struct large_hold *h)

@@ -19,7 +19,7 @@
 
 enum {
     LARGE_LISTS_MAX = 12 * 1024 * 1024, /* bytes for the lists of all work that is not large */
-    LARGE_BUFFERS_MAX = 12 * 1024 * 1024,
+    LARGE_BUFFERS_MAX = 8 * 1024 * 1024,
 };
 
 struct large_room {
@@ -36,8 +36,8 @@ struct large_hold {
     bool is_large;
 };
 
-/* Takes further bytes. If the budget of lists has too few left, waits until the work can become large.
- * ERR_CANCELED; ERR_TIMEOUT: other large work took too long. `h` may be NULL. */
+/* Takes further bytes. If the budget of lists has too few left, waits until the work can become
+ * large. ERR_CANCELED; ERR_TIMEOUT: other large work took too long. `h` may be NULL. */
 int large_take(struct large_hold *h, size_t bytes, struct err *err) MUST_CHECK;
 /* Like large_take() for memory that is used again and grows: takes the bytes beyond *reached, and
  * sets *reached to `bytes` if that is more. */
@@ -46,6 +46,9 @@ int large_reach(struct large_hold *h, size_t *reached, size_t bytes, struct err 
  * gives the bytes back by large_give(). `h` may be NULL. */
 bool large_try(struct large_hold *h, size_t bytes);
 void large_give(struct large_hold *h, size_t bytes);
+/* Gives back what was taken since h->used had the value `used`. Work that fits into the budget
+ * again is not large any more. */
+void large_back(struct large_hold *h, size_t used);
 /* Gives back everything but buffers. The hold can be used again. */
 void large_release(struct large_hold *h);
 

@@ -137,8 +137,7 @@ static int packed_take(struct packed *p, struct reader *pack, struct err *err)
 {
     struct intake in = {.p = p};
     struct pack_watch watch = {intake_data, intake_entry, &in};
-    struct pack_options o = {
-        .is_sha256 = p->o.is_sha256,
+    struct pack_options o = {.is_sha256 = p->o.is_sha256,
                              .walk = true,
                              .limits = p->o.limits,
                              .watch = &watch,

@@ -7,9 +7,9 @@
  *
  * The pack may be hostile, so everything has a limit: the bytes of the file, the entries, the
  * length of a chain of deltas, the size of an object that is a delta, and the bytes that may be
- * built from deltas in all. Memory is 52 bytes for each entry, and a cache of at most PACKED_CACHE
- * bytes. Objects of more than 1 MiB lie in scratch files (os/scratch.h) when they are read, of which
- * a few MiB are in memory at a time. A struct packed belongs to one thread. */
+ * built from deltas in all. Memory is 44 bytes for each entry, and a cache of at most PACKED_CACHE
+ * bytes. Objects of more than 1 MiB lie in scratch files (os/scratch.h) when they are read, of
+ * which a few MiB are in memory at a time. A struct packed belongs to one thread. */
 #ifndef ARCHIVE_OBJECT_H
 #define ARCHIVE_OBJECT_H
 
@@ -66,8 +66,8 @@ int packed_find(struct packed_object *out, const struct packed *p,
 int packed_read(struct packed *p, const struct packed_object *object, uint64_t max,
                 struct str *data, struct err *err) MUST_CHECK;
 
-/* Lets the last data that were read leave the memory, as far as they lie in a scratch file. They can
- * still be used. A caller that goes through large data calls this every SCRATCH_STEP bytes. */
+/* Lets the last data that were read leave the memory, as far as they lie in a scratch file. They
+ * can still be used. A caller that goes through large data calls this every SCRATCH_STEP bytes. */
 void packed_drop(struct packed *p);
 
 int packed_fd(const struct packed *p); /* the scratch file with the pack; borrowed */

@@ -8,8 +8,9 @@
 #include "os/scratch.h"
 
 enum {
-    /* Bytes of an id in the table: the whole of a SHA-1, the beginning of a SHA-256. */
-    ENTRY_ID_LEN = 20,
+    /* Bytes of an id in the table: its beginning. Finding two objects with the same beginning takes
+     * no less work than finding two objects with the same SHA-1. */
+    ENTRY_ID_LEN = 16,
     ENTRY_NO_BASE = UINT32_MAX,
     CACHE_BUCKETS = 1 << 12,
     INFLATE_IN = 64 * 1024, /* bytes that are read from the scratch file at once */
@@ -32,7 +33,7 @@ struct entry {
     unsigned char id[ENTRY_ID_LEN];
 };
 
-_Static_assert(sizeof(struct entry) == 48, "docs/archive.md names this size");
+_Static_assert(sizeof(struct entry) == 40, "docs/archive.md names this size");
 
 /* Data of an object in memory. */
 struct cached {
@@ -56,7 +57,7 @@ struct packed {
     struct cached *newest, *oldest;
     size_t cached_bytes, cache_max;
     size_t table_reached, data_reached; /* bytes that o.hold has paid for */
-    uint32_t *chain; /* PACKED_CHAIN_MAX indexes, for packed_data() */
+    uint32_t *chain;                    /* PACKED_CHAIN_MAX indexes, for packed_data() */
     struct inflate_state *inflate;
     unsigned char *in; /* INFLATE_IN bytes */
 };

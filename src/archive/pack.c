@@ -11,12 +11,12 @@
 #include <stdlib.h>
 
 enum {
-    PACK_OUT = 64 * 1024,  /* most bytes that are inflated at once */
+    PACK_OUT = 64 * 1024,      /* most bytes that are inflated at once */
     STARTS_BITS_MIN = 1 << 19, /* least size of `starts` in bits: 64 KiB */
-    STARTS_BITS_MAX = 1 << 27, /* largest size: 16 MiB */
+    STARTS_BITS_MAX = 1 << 26, /* largest size: 8 MiB */
     STARTS_BITS_EACH = 128,    /* bits for each entry */
-    CARRY_MAX = 16,        /* most bytes that the inflater has read but not used */
-    PACK_VARINT_MAX = 10,  /* most bytes of a size or an offset */
+    CARRY_MAX = 16,            /* most bytes that the inflater has read but not used */
+    PACK_VARINT_MAX = 10,      /* most bytes of a size or an offset */
 };
 
 enum pack_state { IN_HEADER, IN_SIZE, IN_OFFSET, IN_BASE, IN_DATA, IN_TRAILER };

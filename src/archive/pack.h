@@ -16,7 +16,7 @@
  * checks them.
  *
  * A pack_check belongs to one thread. With the walk it takes about 0.2 MiB, and a filter of 64 KiB
- * to 16 MiB for the places where entries begin. The filter has 128 bits for each entry, or fewer if
+ * to 8 MiB for the places where entries begin. The filter has 128 bits for each entry, or fewer if
  * the buffers of the process (large.h) have no room. */
 #ifndef ARCHIVE_PACK_H
 #define ARCHIVE_PACK_H

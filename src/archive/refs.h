@@ -35,12 +35,12 @@ struct git_refs {
     unsigned char head[GIT_ID_MAX]; /* id that HEAD leads to, if has_head */
     /* The ref that HEAD names; empty: HEAD names no ref, or it is not known. */
     struct str head_target;
-    uint64_t left_out;        /* refs that were left out */
-    uint64_t seen;            /* refs that the server has sent */
-    struct large_hold *hold;  /* pays for the memory; borrowed; may be NULL */
-    size_t reached;           /* bytes that the hold has paid for */
-    size_t max;               /* most bytes of memory: GIT_REFS_BYTES_MAX unless it is changed */
-    unsigned char *text;      /* memory of names and ids; its size is `max` */
+    uint64_t left_out;       /* refs that were left out */
+    uint64_t seen;           /* refs that the server has sent */
+    struct large_hold *hold; /* pays for the memory; borrowed; may be NULL */
+    size_t reached;          /* bytes that the hold has paid for */
+    size_t max;              /* most bytes of memory: GIT_REFS_BYTES_MAX unless it is changed */
+    unsigned char *text;     /* memory of names and ids; its size is `max` */
     size_t text_len;
     size_t listed;   /* bytes of the lists that have the stored refs */
     char *head_text; /* memory of head_target; NULL: head_target is borrowed */

@@ -20,7 +20,7 @@ enum {
 };
 
 const struct zip_limits zip_usual_limits = {ZIP_DEPTH_MAX, ZIP_FILES_MAX, ZIP_BYTES_MAX,
-                                           ZIP_TREE_MAX};
+                                            ZIP_TREE_MAX};
 
 /* The mode of Unix that an entry has in the ZIP file, by the kind of the entry. */
 static const unsigned zip_modes[] = {

@@ -189,8 +189,8 @@ TEST(archive_bundle_wants, asks_for_tips_that_no_line_has_and_names_changed_refs
     struct header_point p = {.at_s = 1};
     unsigned char gone[20];
     memset(gone, 5, sizeof(gone));
-    CHECK_OK(git_refs_store(&p.ref, &old.header.refs, gone, STR("refs/heads/gone"), sizeof(p),
-                            &err));
+    CHECK_OK(
+        git_refs_store(&p.ref, &old.header.refs, gone, STR("refs/heads/gone"), sizeof(p), &err));
     vec_push(&old.header.points, p);
     ref_add(&refs, 7, "HEAD");
     ref_add(&refs, 7, "refs/heads/a");

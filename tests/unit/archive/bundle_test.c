@@ -87,6 +87,27 @@ TEST(archive_bundle, an_append_writes_the_change_and_reads_the_old_bytes_once)
     over_all(full_and_appends);
 }
 
+/* When the buffers of the process have no room, parts are collected in scratch files. */
+static void scratch_parts(struct bundle_lab *l)
+{
+    struct large_room room;
+    struct large_hold hold = {.room = &room};
+
+    large_room_init(&room);
+    CHECK(large_try(&hold, LARGE_BUFFERS_MAX));
+    l->job.hold = &hold;
+    l->job.scratch = test_dir();
+    full_and_appends(l);
+    CHECK_INT(atomic_load(&room.buffers.used), LARGE_BUFFERS_MAX);
+    large_give(&hold, LARGE_BUFFERS_MAX);
+    large_release(&hold);
+}
+
+TEST(archive_bundle, parts_lie_in_scratch_files_when_the_buffers_are_full)
+{
+    over_all(scratch_parts);
+}
+
 static void only_the_header(struct bundle_lab *l)
 {
     struct bundle_result out;

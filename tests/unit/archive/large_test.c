@@ -45,6 +45,30 @@ TEST(archive_large, memory_that_is_used_again_is_counted_once)
     CHECK_OK(large_reach(NULL, &reached, 9 * MIB, &err)); /* without a hold nothing is counted */
 }
 
+TEST(archive_large, work_that_gives_back_is_not_large_any_more)
+{
+    struct large_room room;
+    struct large_hold h = {.room = &room}, other = {.room = &room};
+    struct err err = {0};
+
+    large_room_init(&room);
+    CHECK_OK(large_take(&h, MIB, &err));
+    size_t used = h.used;
+    CHECK_OK(large_take(&h, LARGE_LISTS_MAX, &err));
+    CHECK(h.is_large);
+    large_back(&h, used);
+    CHECK(!h.is_large);
+    CHECK_INT(atomic_load(&room.lists.used), MIB);
+    CHECK_OK(large_take(&other, LARGE_LISTS_MAX, &err));
+    CHECK(other.is_large);
+    CHECK_OK(large_take(&h, 1, &err));
+    large_back(&h, used);
+    CHECK_INT(atomic_load(&room.lists.used), MIB);
+    large_release(&h);
+    large_release(&other);
+    CHECK_INT(atomic_load(&room.lists.used), 0);
+}
+
 TEST(archive_large, nobody_waits_for_buffers)
 {
     struct large_room room;
