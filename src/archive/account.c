@@ -154,6 +154,8 @@ static int account_run(struct account_work *w, struct err *err)
     if (code == 0)
         code = account_list(w, err);
     if (code == 0)
+        code = account_find_lost(w, err);
+    if (code == 0)
         code = account_repos(w, err);
     if (code == 0 && !w->has_error)
         code = account_gists(w, err);

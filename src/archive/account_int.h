@@ -1,6 +1,6 @@
 /* The parts of an account's sync. account.c has the order of the steps, account_list.c asks the
- * forge for the repositories, account_repos.c syncs them, account_gists.c syncs gists, and
- * account_end.c writes records and errors. */
+ * forge for the repositories, account_lost.c finds lost objects, account_repos.c syncs the
+ * repositories, account_gists.c syncs gists, and account_end.c writes records and errors. */
 #ifndef ARCHIVE_ACCOUNT_INT_H
 #define ARCHIVE_ACCOUNT_INT_H
 
@@ -38,8 +38,19 @@ struct account_work {
 int account_fail(struct account_work *w, enum archive_code outcome, const char *stage, int code,
                  const struct err *err);
 
+/* An empty hold (large.h) for the pages of a list. */
+static inline struct large_hold account_hold(const struct account_work *w)
+{
+    return (struct large_hold){
+        .room = &w->archive->large, .cancel = w->job->cancel, .wait_ms = w->archive->timeout_ms};
+}
+
 /* Lists the repositories and makes the plan (plan.h), which says what to do with each. */
 int account_list(struct account_work *w, struct err *err) MUST_CHECK;
+
+/* Compares the record with one listing of the account's folder. A repository whose bundle or ZIP
+ * file is missing, or is not the recorded one, is synced although the forge's list is unchanged. */
+int account_find_lost(struct account_work *w, struct err *err) MUST_CHECK;
 
 /* Works on every item of the plan. Returns an error only if the sync must stop. */
 int account_repos(struct account_work *w, struct err *err) MUST_CHECK;

@@ -188,8 +188,12 @@ int account_list(struct account_work *w, struct err *err)
     if (code < 0)
         return account_fail(w, ARCHIVE_PROTOCOL, "list", code, err);
     w->scope.forge = forge_session_forge(w->session);
+    struct large_hold hold = account_hold(w);
+    forge_session_set_hold(w->session, &hold);
     code = list_with(w, known, known_count, err);
     if (code == 0 && list_is_of_another(w, known_count))
         code = list_with(w, NULL, 0, err);
+    forge_session_set_hold(w->session, NULL);
+    large_release(&hold);
     return code;
 }

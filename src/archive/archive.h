@@ -4,6 +4,7 @@
 #ifndef ARCHIVE_ARCHIVE_H
 #define ARCHIVE_ARCHIVE_H
 
+#include "archive/large.h"
 #include "archive/outcome.h"
 #include "archive/pack.h"
 #include "base/log.h"
@@ -62,7 +63,7 @@ struct archive {
     size_t repos_at_once;      /* the most repositories of one account that are worked on at once */
     char *scratch;             /* the folder of scratch files; owned by the room */
     char worker[80];           /* names this process in `.error` objects */
-    _Atomic(bool) large_list;  /* true while a fetch holds a large list of refs (fetch.h) */
+    struct large_room large;   /* memory for lists whose length strangers decide */
 
     struct archive_numbers numbers;
 };

@@ -220,9 +220,9 @@ int audit_has_tips(struct audit_work *w, const char *name, struct err *err)
     if (code == 0 && h->refs.has_head)
         code = idx_find(&x, h->refs.head, err);
     for (size_t i = 0; i < h->refs.list.len && code == 0; i++)
-        code = idx_find(&x, h->refs.list.items[i].id, err);
+        code = idx_find(&x, git_ref_id(&h->refs.list.items[i]), err);
     for (size_t i = 0; i < h->points.len && code == 0; i++)
-        code = idx_find(&x, h->points.items[i].id, err);
+        code = idx_find(&x, git_ref_id(&h->points.items[i].ref), err);
     fd_close(&x.fd);
     buf_release(&path);
     return code;

@@ -94,6 +94,8 @@ struct bundle_job {
     struct str source_id; /* the forge's number of the repository: letters, digits and -._ */
     uint64_t fence;
     const struct bundle_sizes *sizes; /* NULL: bundle_sizes_usual */
+    struct large_hold *hold;          /* pays for lists and buffers; NULL: nothing is counted */
+    const char *scratch; /* folder for parts that the memory has no room for; NULL: memory only */
 };
 
 /* A stored bundle whose header has been read. */
@@ -118,14 +120,15 @@ struct bundle_wants {
     struct git_fetch fetch;      /* if it has no wants, the stored pack has every object */
     const struct git_refs *refs; /* the refs to write into the new header */
     bool more;
-    struct git_refs some; /* storage for `refs` if only a part of the refs is completed */
+    struct git_refs some; /* `refs` if only a part is completed; it borrows names and ids */
     unsigned char *ids;
 };
 
 /* The wants are the different tips of the refs, and of HEAD, that no line of the old header has.
  * The haves are the tips in the header: first the former tips of refs that changed, then heads,
- * tags and the others. `old` is NULL for a first fetch. `refs` are sorted and borrowed, and must
- * outlive `out`. `max` is the most wants of one request, usually BUNDLE_WANTS_MAX. */
+ * tags and the others. `old` is NULL for a first fetch. `refs` are sorted. `old` and `refs` are
+ * borrowed, and must outlive `out`. `max` is the most wants of one request, usually
+ * BUNDLE_WANTS_MAX. */
 void bundle_wants_init(struct bundle_wants *out, const struct bundle_old *old,
                        const struct git_refs *refs, size_t max);
 void bundle_wants_release(struct bundle_wants *w);

@@ -53,7 +53,7 @@ static int pack_end(struct bundle_pack *p, struct err *err)
 {
     int code = pack_fault(p, pack_check_end(p->check, &p->result, err), err);
 
-    /* Frees its 16 MiB before the check of the next pack allocates as much. */
+    /* Frees its filter before the check of the next pack allocates one. */
     pack_check_free(p->check);
     p->check = NULL;
     p->ended = true;
@@ -129,12 +129,10 @@ static int body_read(struct reader *r, void *to, size_t len, size_t *got, struct
     int code = 0;
 
     *got = 0;
-    if (b->head.len) {
-        *got = size_min(len, b->head.len);
-        memcpy(to, b->head.p, *got);
-        b->head = str_skip(b->head, *got);
-    }
-    if (*got == 0)
+    if (!b->head_ended)
+        code = reader_read(&b->head->reader, to, len, got, err);
+    b->head_ended |= code == 0 && *got == 0;
+    if (code == 0 && *got == 0)
         code = body_read_pack(b, b->old, to, len, got, err);
     if (code == 0 && *got == 0)
         code = body_read_pack(b, b->new, to, len, got, err);
@@ -151,15 +149,16 @@ static int body_read(struct reader *r, void *to, size_t len, size_t *got, struct
 
 static const struct reader_ops body_ops = {.read = body_read};
 
-void bundle_body_init(struct bundle_body *b, struct str head, bool is_sha256,
+void bundle_body_init(struct bundle_body *b, struct header_text *head, bool is_sha256,
                       struct bundle_pack *old, struct bundle_pack *new)
 {
     *b = (struct bundle_body){
         .reader = {&body_ops}, .head = head, .old = old, .new = new, .is_sha256 = is_sha256};
+    header_text_rewind(head);
     if (!old != !new)
         return;
     b->sum = digests_new(1u << (is_sha256 ? DIGEST_SHA256 : DIGEST_SHA1));
-    digests_update(b->sum, str_skip(head, head.len - PACK_HEADER_LEN));
+    digests_update(b->sum, head->tail);
 }
 
 void bundle_body_release(struct bundle_body *b)

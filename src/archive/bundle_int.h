@@ -64,7 +64,8 @@ void bundle_pack_release(struct bundle_pack *p); /* {0} is fine */
  * When a check fails, the read returns an error instead of the last bytes. */
 struct bundle_body {
     struct reader reader;
-    struct str head;               /* the part of header and pack header that is not read yet */
+    struct header_text *head; /* the header and the header of the pack; borrowed */
+    bool head_ended;
     struct bundle_pack *old, *new; /* either may be NULL */
     /* Digest of the joined pack; NULL: there is one pack, and its own trailer is used. */
     struct digests *sum;
@@ -74,8 +75,9 @@ struct bundle_body {
     uint64_t given; /* bytes that were read so far */
 };
 
-/* `head` ends with the 12 bytes of the pack's header, and is borrowed. */
-void bundle_body_init(struct bundle_body *b, struct str head, bool is_sha256,
+/* The tail of `head` is the 12 bytes of the pack's header. The body reads the text from its
+ * beginning. */
+void bundle_body_init(struct bundle_body *b, struct header_text *head, bool is_sha256,
                       struct bundle_pack *old, struct bundle_pack *new);
 void bundle_body_release(struct bundle_body *b);
 /* Reads `len` bytes only to compute the hashes: the storage copies these bytes itself. Sets `md5`
@@ -110,7 +112,9 @@ void bundle_plan_release(struct bundle_plan *p);
  * other characters than letters, digits and -._ */
 int bundle_meta_begin(struct bundle_meta *out, const struct bundle_job *job,
                       const struct git_refs *refs, struct err *err) MUST_CHECK;
-void bundle_sum_text(char out[GIT_DIGEST_LEN + 1], struct str bytes); /* SHA-256 in hex */
+/* Reads to the end: sets the SHA-256 of the bytes, in hex, and their number. */
+int bundle_sum_reader(char out[GIT_DIGEST_LEN + 1], struct reader *from, uint64_t *len,
+                      struct err *err) MUST_CHECK;
 
 /* --- bundle_store.c --- */
 

@@ -199,13 +199,24 @@ size_t bundle_meta_headers(struct http_header out[BUNDLE_HEADERS_MAX], struct ar
 
 /* --- what a write knows --- */
 
-void bundle_sum_text(char out[GIT_DIGEST_LEN + 1], struct str bytes)
+int bundle_sum_reader(char out[GIT_DIGEST_LEN + 1], struct reader *from, uint64_t *len,
+                      struct err *err)
 {
+    struct digests *sum = digests_new(1u << DIGEST_SHA256);
     struct digest_value value;
+    char piece[4096];
+    size_t got = 1;
+    int code = 0;
 
-    digest_of(DIGEST_SHA256, bytes, &value);
+    for (*len = 0; code == 0 && got; *len += got) {
+        code = reader_read(from, piece, sizeof(piece), &got, err);
+        digests_update(sum, str_n(piece, code == 0 ? got : 0));
+    }
+    digests_final(sum, DIGEST_SHA256, &value);
+    digests_free(sum);
     hex_write(out, value.bytes, value.len);
     out[GIT_DIGEST_LEN] = '\0';
+    return code;
 }
 
 int bundle_meta_begin(struct bundle_meta *out, const struct bundle_job *job,

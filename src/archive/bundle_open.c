@@ -126,6 +126,7 @@ int bundle_open(struct bundle_old *out, const struct bundle_job *job, struct err
 
     *out = (struct bundle_old){0};
     bundle_header_init(&out->header, false);
+    out->header.refs.hold = job->hold;
     int code = open_first(out, job, &got, err);
     if (code < 0) {
         bundle_old_release(out);

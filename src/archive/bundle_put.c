@@ -3,8 +3,6 @@
 
 #include "base/bytes.h"
 
-enum { HEADER_MAX = 512 * 1024 * 1024 }; /* bytes; refs.h limits the refs that the header lists */
-
 #define MIB_BYTES (1024 * 1024)
 
 const struct bundle_sizes bundle_sizes_usual = {
@@ -18,30 +16,43 @@ const struct bundle_sizes bundle_sizes_usual = {
 struct put_work {
     struct bundle_write write;
     struct bundle_header header;
-    struct buf head; /* the header, then the header of the pack */
+    struct header_text text; /* of the header, then the header of the pack */
+    char pack_head[PACK_HEADER_LEN];
     struct bundle_pack new;
     bool has_new;
 };
 
 static void work_release(struct put_work *w)
 {
+    header_text_release(&w->text);
     bundle_header_release(&w->header);
     bundle_pack_release(&w->new);
-    buf_release(&w->head);
 }
 
-/* Reads the header of the new pack, and writes the bundle's header. `old` is NULL for a first
+/* Prepares the text of the header, and finds its length and its sum. */
+static int work_head(struct put_work *w, struct err *err)
+{
+    struct bundle_meta *m = &w->write.meta;
+
+    memcpy(w->pack_head, "PACK\0\0\0\2", 8);
+    be32_write((unsigned char *)w->pack_head + 8, m->objects);
+    header_text_init(&w->text, &w->header, STR_EMPTY);
+    int code = bundle_sum_reader(m->header_sum, &w->text.reader, &m->pack_offset, err);
+    w->text.tail = str_n(w->pack_head, sizeof(w->pack_head));
+    header_text_rewind(&w->text);
+    return code;
+}
+
+/* Reads the header of the new pack, and makes the bundle's header. `old` is NULL for a first
  * bundle. */
 static int work_open(struct put_work *w, const struct bundle_job *job, const struct git_refs *refs,
                      const struct bundle_old *old, struct reader *pack, struct err *err)
 {
     struct bundle_meta *m = &w->write.meta;
     struct pack_options check = job->check;
-    unsigned char count[4];
     int code = bundle_meta_begin(m, job, refs, err);
 
     bundle_header_init(&w->header, refs->is_sha256);
-    w->head.max = HEADER_MAX;
     w->write.job = job;
     w->write.sizes = job->sizes ? job->sizes : &bundle_sizes_usual;
     if (code == 0)
@@ -50,6 +61,7 @@ static int work_open(struct put_work *w, const struct bundle_job *job, const str
             &(struct header_time){.now_s = job->now_s, .same_sync_s = job->points_s}, err);
     w->write.out->points_s = w->header.points_s;
     check.is_sha256 = refs->is_sha256;
+    check.hold = job->hold;
     /* Two packs can be joined only if neither has deltas by id, and only a walk over the entries
      * finds such deltas. */
     check.walk = check.walk || old;
@@ -61,15 +73,8 @@ static int work_open(struct put_work *w, const struct bundle_job *job, const str
         code = err_set(err, ERR_TOO_LARGE, "the bundle would have more than 2^32 objects");
     if (code < 0)
         return code;
-    bundle_header_write(&w->head, &w->header);
     m->objects = (uint32_t)objects;
-    m->pack_offset = w->head.len;
-    bundle_sum_text(m->header_sum, buf_str(&w->head));
-    buf_append(&w->head, "PACK\0\0\0\2", 8);
-    be32_write(count, m->objects);
-    buf_append(&w->head, count, sizeof(count));
-    code = buf_error(&w->head);
-    return code < 0 ? err_set(err, code, "the bundle's header is too large") : 0;
+    return work_head(w, err);
 }
 
 int bundle_put_full(const struct bundle_job *job, const struct git_refs *refs, struct reader *pack,
@@ -84,8 +89,7 @@ int bundle_put_full(const struct bundle_job *job, const struct git_refs *refs, s
         w.write.conditions.if_match = arena_fmt(job->arena, "\"" STR_FMT "\"", STR_ARG(replaces));
     else
         w.write.conditions.if_none_match = STR("*");
-    bundle_body_init(&w.write.body, buf_str(&w.head), refs->is_sha256, NULL,
-                     w.has_new ? &w.new : NULL);
+    bundle_body_init(&w.write.body, &w.text, refs->is_sha256, NULL, w.has_new ? &w.new : NULL);
     if (code == 0)
         code = bundle_store(&w.write, err);
     bundle_body_release(&w.write.body);
@@ -140,15 +144,15 @@ static int append_run(struct put_work *w, const struct bundle_old *old,
     struct pack_options check = {.is_sha256 = old->header.refs.is_sha256,
                                  .walk = w->has_new && w->new.objects &&
                                          old->meta.ref_deltas == REF_DELTAS_UNKNOWN,
-                                 .limits = {UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX}};
+                                 .limits = {UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX},
+                                 .hold = w->write.job->hold};
     struct bundle_write *to = &w->write;
     struct bundle_ranges from;
     struct bundle_pack pack = {0};
 
     bundle_ranges_init(&from, to->job, &old->info, old->header.pack_at);
     int code = bundle_pack_open(&pack, &from.reader, &check, true, err);
-    bundle_body_init(&to->body, buf_str(&w->head), check.is_sha256, &pack,
-                     w->has_new ? &w->new : NULL);
+    bundle_body_init(&to->body, &w->text, check.is_sha256, &pack, w->has_new ? &w->new : NULL);
     if (code == 0)
         code = plan ? bundle_store_by_copies(to, &old->info, plan, cannot, err)
                     : bundle_store(to, err);

@@ -1,19 +1,24 @@
 /* Puts a new bundle into its storage: in one put, or as an upload of parts.
  *
  * A storage that accepts bodies of any length gets one put. Other storages must know the length of
- * every request, and the length of a pack is not known before its end. For those, weir first reads
- * the first part into memory. If the bundle ends within it, weir sends one put; otherwise this is
- * the first part of an upload. An upload is invisible until it is finished, and weir finishes it
- * only after the whole body has passed its checks. */
+ * every request, and the length of a pack is not known before its end. For those, weir first
+ * collects the first part in memory, or in a scratch file if many uploads run at once. If the
+ * bundle ends within it, weir sends one put; otherwise this is the first part of an upload. An
+ * upload is invisible until it is finished, and weir finishes it only after the whole body has
+ * passed its checks. */
 #include "archive/bundle_int.h"
 
 #include "base/hex.h"
+#include "os/file.h"
+#include "os/scratch.h"
 
+#include <errno.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 enum {
-    /* Most bytes of a part that is collected in memory. A pack that is larger than the allowed
-     * number of such parts cannot be stored. */
+    /* Most bytes of a part that is collected before it is sent. A pack that is larger than the
+     * allowed number of such parts cannot be stored. */
     STORE_PART_MAX = 64 * 1024 * 1024,
     STORE_COPIES_MAX = OBJECT_MAX_PARTS / 2,
 };
@@ -140,15 +145,74 @@ static int upload_copy(struct store_upload *u, const struct object_info *old,
     return code;
 }
 
-/* Reads up to `size` bytes into `room`. If *len < size, the body has ended. */
-static int store_gather(struct reader *from, char *room, size_t size, size_t *len, struct err *err)
+/* --- parts that are collected before they are sent --- */
+
+/* Room for a part: memory, or a scratch file when the buffers of the process have no room left. */
+struct store_room {
+    const struct bundle_job *job;
+    char *p; /* NULL: the part is in the file */
+    int fd;
+    size_t size, len; /* len: bytes of the part that is in the room */
+    struct str_reader memory;
+    struct file_reader file;
+};
+
+static int room_open(struct store_room *r, const struct bundle_job *job, size_t size,
+                     struct err *err)
+{
+    *r = (struct store_room){.job = job, .fd = -1, .size = size};
+    if (large_try(job->hold, size))
+        r->p = xrealloc(NULL, size);
+    else if (job->scratch)
+        return scratch_file(&r->fd, job->scratch, err);
+    else
+        return err_code(err, ERR_NO_MEMORY);
+    return 0;
+}
+
+static void room_close(struct store_room *r)
+{
+    if (r->p)
+        large_give(r->job->hold, r->size);
+    free(r->p);
+    fd_close(&r->fd);
+    r->p = NULL;
+}
+
+static int room_fill_file(struct store_room *r, struct reader *from, struct err *err)
+{
+    char piece[16 * 1024];
+    size_t got = 1;
+    int code = lseek(r->fd, 0, SEEK_SET) < 0 ? err_errno(err, errno, "a scratch file") : 0;
+
+    while (code == 0 && got && r->len < r->size) {
+        code = reader_read(from, piece, size_min(sizeof(piece), r->size - r->len), &got, err);
+        if (code == 0)
+            code = file_write_all(r->fd, piece, got, err);
+        r->len += code == 0 ? got : 0;
+    }
+    file_reader_init(&r->file, (struct file_range){r->fd, 0, r->len}, false);
+    return code;
+}
+
+/* Reads the next part. If r->len < r->size, the body has ended. */
+static int room_fill(struct store_room *r, struct reader *from, struct err *err)
 {
     size_t got = 1;
     int code = 0;
 
-    for (*len = 0; code == 0 && got && *len < size; *len += got)
-        code = reader_read(from, room + *len, size - *len, &got, err);
+    r->len = 0;
+    if (!r->p)
+        return room_fill_file(r, from, err);
+    for (; code == 0 && got && r->len < r->size; r->len += code == 0 ? got : 0)
+        code = reader_read(from, r->p + r->len, r->size - r->len, &got, err);
+    str_reader_init(&r->memory, str_n(r->p, r->len));
     return code;
+}
+
+static struct reader *room_reader(struct store_room *r)
+{
+    return r->p ? &r->memory.reader : &r->file.reader;
 }
 
 /* The size of the parts with which the largest pack fits into the allowed number of parts. */
@@ -165,22 +229,17 @@ static size_t upload_part_size(const struct store_upload *u)
 static int upload_send_rest(struct store_upload *u, struct err *err)
 {
     struct reader *from = &u->w->body.reader;
-    size_t size, len;
-    char *room;
-    int code = 0;
+    struct store_room room;
 
     if (bucket_can(u->bucket, STORAGE_ANY_LENGTH))
         return upload_send(u, from, UINT64_MAX, err);
-    size = upload_part_size(u);
-    room = xrealloc(NULL, size);
-    for (len = size; code == 0 && len == size;) {
-        struct str_reader piece;
-        code = store_gather(from, room, size, &len, err);
-        str_reader_init(&piece, str_n(room, len));
-        if (code == 0 && len)
-            code = upload_send(u, &piece.reader, len, err);
+    int code = room_open(&room, u->w->job, upload_part_size(u), err);
+    for (room.len = room.size; code == 0 && room.len == room.size;) {
+        code = room_fill(&room, from, err);
+        if (code == 0 && room.len)
+            code = upload_send(u, room_reader(&room), room.len, err);
     }
-    free(room);
+    room_close(&room);
     return code;
 }
 
@@ -197,36 +256,38 @@ static int store_put(struct bundle_write *w, struct reader *from, uint64_t size,
 }
 
 /* Stores the body as an upload of parts. `lead` has the first bytes of the body, which were read
- * already. */
-static int store_in_parts(struct bundle_write *w, struct str lead, struct err *err)
+ * already; the function closes it. */
+static int store_in_parts(struct bundle_write *w, struct store_room *lead, struct err *err)
 {
     struct store_upload u;
-    struct str_reader piece;
     int code = upload_open(&u, w, err);
 
-    str_reader_init(&piece, lead);
     if (code == 0)
-        code = upload_send(&u, &piece.reader, lead.len, err);
+        code = upload_send(&u, room_reader(lead), lead->len, err);
+    room_close(lead);
     if (code == 0)
         code = upload_send_rest(&u, err);
     return upload_close(&u, code, err);
 }
 
+/* The first part has the header and the bytes that the next append sends again. If the header is
+ * large, the first part has only its beginning. */
 static int store_gathered(struct bundle_write *w, struct err *err)
 {
-    size_t size = w->body.head.len + (size_t)w->sizes->lead, len;
-    char *room = xrealloc(NULL, size);
-    struct str_reader all;
-    int code = store_gather(&w->body.reader, room, size, &len, err);
+    const struct bundle_sizes *z = w->sizes;
+    uint64_t size = w->meta.pack_offset + PACK_HEADER_LEN + z->lead;
+    struct store_room room;
+    int code = room_open(&room, w->job, size < z->part * 2 ? size : z->part * 2, err);
 
-    if (code == 0 && len == size) {
-        code = store_in_parts(w, str_n(room, len), err);
+    if (code == 0)
+        code = room_fill(&room, &w->body.reader, err);
+    if (code == 0 && room.len == room.size) {
+        code = store_in_parts(w, &room, err);
     } else if (code == 0) {
         store_finish_meta(w);
-        str_reader_init(&all, str_n(room, len));
-        code = store_put(w, &all.reader, len, err);
+        code = store_put(w, room_reader(&room), room.len, err);
     }
-    free(room);
+    room_close(&room);
     return code;
 }
 
@@ -266,7 +327,7 @@ int bundle_store_by_copies(struct bundle_write *w, const struct object_info *old
     if (*cannot)
         return err_code(err, ERR_UNSUPPORTED);
     int code = upload_open(&u, w, err);
-    uint64_t size = w->body.head.len + plan->lead;
+    uint64_t size = w->meta.pack_offset + PACK_HEADER_LEN + plan->lead;
     limit_reader_init(&lead, &w->body.reader, size);
     if (code == 0)
         code = upload_send(&u, &lead.reader, size, err);

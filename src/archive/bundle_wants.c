@@ -4,32 +4,37 @@
 
 #include <stdlib.h>
 
-/* A sorted set of ids. */
+/* A sorted set of ids, which are borrowed. */
 struct id_set {
-    unsigned char (*ids)[GIT_ID_MAX];
+    const unsigned char **ids;
     bool *marks; /* one flag for each id, for the caller's use */
-    size_t count;
+    size_t count, id_len;
 };
 
-static int id_order(const void *a, const void *b)
+static int id_order(const void *a, const void *b, void *id_len)
 {
-    return memcmp(a, b, GIT_ID_MAX);
+    return memcmp(*(const unsigned char *const *)a, *(const unsigned char *const *)b,
+                  *(const size_t *)id_len);
+}
+
+static void id_set_init(struct id_set *s, size_t most, size_t id_len)
+{
+    *s = (struct id_set){.ids = xcalloc(most + 1, sizeof(*s->ids)), .id_len = id_len};
 }
 
 static void id_set_add(struct id_set *s, const unsigned char *id)
 {
-    memcpy(s->ids[s->count++], id, GIT_ID_MAX);
+    s->ids[s->count++] = id;
 }
 
 static void id_set_sort(struct id_set *s)
 {
     size_t kept = 0;
 
-    if (s->count)
-        qsort(s->ids, s->count, GIT_ID_MAX, id_order);
+    qsort_r(s->ids, s->count, sizeof(*s->ids), id_order, &s->id_len);
     for (size_t i = 0; i < s->count; i++)
-        if (i == 0 || memcmp(s->ids[i], s->ids[kept - 1], GIT_ID_MAX) != 0)
-            memmove(s->ids[kept++], s->ids[i], GIT_ID_MAX);
+        if (i == 0 || memcmp(s->ids[i], s->ids[kept - 1], s->id_len) != 0)
+            s->ids[kept++] = s->ids[i];
     s->count = kept;
     s->marks = xcalloc(kept + 1, sizeof(*s->marks));
 }
@@ -43,26 +48,33 @@ static void id_set_release(struct id_set *s)
 /* Returns the index of the id, or -1. */
 static ptrdiff_t id_set_find(const struct id_set *s, const unsigned char *id)
 {
-    const unsigned char(*at)[GIT_ID_MAX] =
-        s->count ? bsearch(id, s->ids, s->count, GIT_ID_MAX, id_order) : NULL;
+    size_t low = 0, high = s->count;
 
-    return at ? at - (const unsigned char(*)[GIT_ID_MAX])s->ids : -1;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        int order = memcmp(s->ids[middle], id, s->id_len);
+        if (order == 0)
+            return (ptrdiff_t)middle;
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return -1;
 }
 
 /* --- the two sets --- */
 
 /* Collects every id in the header's lines. */
-static void wants_known(struct id_set *out, const struct bundle_header *h)
+static void wants_known(struct id_set *out, const struct bundle_header *h, size_t id_len)
 {
-    size_t most = h ? h->refs.list.len + h->points.len + 1 : 1;
-
-    *out = (struct id_set){.ids = xcalloc(most, GIT_ID_MAX)};
+    id_set_init(out, h ? h->refs.list.len + h->points.len + 1 : 0, id_len);
     if (h && h->refs.has_head)
         id_set_add(out, h->refs.head);
     for (size_t i = 0; h && i < h->refs.list.len; i++)
-        id_set_add(out, h->refs.list.items[i].id);
+        id_set_add(out, git_ref_id(&h->refs.list.items[i]));
     for (size_t i = 0; h && i < h->points.len; i++)
-        id_set_add(out, h->points.items[i].id);
+        id_set_add(out, git_ref_id(&h->points.items[i].ref));
     id_set_sort(out);
 }
 
@@ -70,12 +82,12 @@ static void wants_known(struct id_set *out, const struct bundle_header *h)
 static size_t wants_missing(struct id_set *out, const struct git_refs *refs,
                             const struct id_set *known, size_t max)
 {
-    *out = (struct id_set){.ids = xcalloc(refs->list.len + 1, GIT_ID_MAX)};
+    id_set_init(out, refs->list.len + 1, known->id_len);
     if (refs->has_head && id_set_find(known, refs->head) < 0)
         id_set_add(out, refs->head);
     vec_each (&refs->list, const struct git_ref *, ref)
-        if (id_set_find(known, ref->id) < 0)
-            id_set_add(out, ref->id);
+        if (id_set_find(known, git_ref_id(ref)) < 0)
+            id_set_add(out, git_ref_id(ref));
     id_set_sort(out);
     size_t all = out->count;
     out->count = size_min(all, max);
@@ -103,36 +115,28 @@ static void have_add(struct have_list *l, const unsigned char *id)
 static void have_add_below(struct have_list *l, const struct git_refs *old, const char *prefix)
 {
     vec_each (&old->list, const struct git_ref *, ref)
-        if (str_starts(ref->name, str_z(prefix)))
-            have_add(l, ref->id);
+        if (str_starts(git_ref_name(ref), str_z(prefix)))
+            have_add(l, git_ref_id(ref));
 }
 
 static void wants_haves(struct have_list *l, const struct bundle_header *h,
                         const struct git_refs *refs)
 {
     vec_each (&h->refs.list, const struct git_ref *, was) {
-        const struct git_ref *is = git_refs_find(refs, was->name);
-        if (!is || memcmp(is->id, was->id, sizeof(is->id)) != 0)
-            have_add(l, was->id);
+        const struct git_ref *is = git_refs_find(refs, git_ref_name(was));
+        if (!is || memcmp(git_ref_id(is), git_ref_id(was), l->id_len) != 0)
+            have_add(l, git_ref_id(was));
     }
     have_add_below(l, &h->refs, "refs/heads/");
     have_add_below(l, &h->refs, "refs/tags/");
     have_add_below(l, &h->refs, "");
     for (size_t i = h->points.len; i > 0; i--) /* the newest first */
-        have_add(l, h->points.items[i - 1].id);
+        have_add(l, git_ref_id(&h->points.items[i - 1].ref));
     if (h->refs.has_head)
         have_add(l, h->refs.head);
 }
 
 /* --- a part of the refs --- */
-
-static void some_push(struct git_refs *r, const struct git_ref *ref)
-{
-    struct git_ref copy = *ref;
-
-    copy.name = arena_str(&r->arena, ref->name);
-    vec_push(&r->list, copy);
-}
 
 /* Collects the refs whose tips are stored already or asked for in this request. A ref whose new tip
  * must wait for another fetch keeps its old tip. */
@@ -141,11 +145,12 @@ static void wants_some(struct git_refs *out, const struct git_refs *refs,
 {
     git_refs_init(out, refs->is_sha256);
     vec_each (&refs->list, const struct git_ref *, ref) {
-        const struct git_ref *was = h ? git_refs_find(&h->refs, ref->name) : NULL;
-        if (id_set_find(&sets[0], ref->id) >= 0 || id_set_find(&sets[1], ref->id) >= 0)
-            some_push(out, ref);
+        const struct git_ref *was = h ? git_refs_find(&h->refs, git_ref_name(ref)) : NULL;
+        const unsigned char *id = git_ref_id(ref);
+        if (id_set_find(&sets[0], id) >= 0 || id_set_find(&sets[1], id) >= 0)
+            vec_push(&out->list, *ref);
         else if (was)
-            some_push(out, was);
+            vec_push(&out->list, *was);
     }
     bool comes = refs->has_head &&
                  (id_set_find(&sets[0], refs->head) >= 0 || id_set_find(&sets[1], refs->head) >= 0);
@@ -154,7 +159,7 @@ static void wants_some(struct git_refs *out, const struct git_refs *refs,
         return;
     out->has_head = head->has_head;
     memcpy(out->head, head->head, sizeof(out->head));
-    out->head_target = arena_str(&out->arena, head->head_target);
+    out->head_target = head->head_target;
 }
 
 void bundle_wants_init(struct bundle_wants *out, const struct bundle_old *old,
@@ -167,7 +172,7 @@ void bundle_wants_init(struct bundle_wants *out, const struct bundle_old *old,
     struct have_list haves;
 
     *out = (struct bundle_wants){.refs = refs};
-    wants_known(&sets[0], h);
+    wants_known(&sets[0], h, id_len);
     out->more = wants_missing(&sets[1], refs, &sets[0], max) > sets[1].count;
     out->ids = xcalloc(sets[1].count + size_min(sets[0].count, BUNDLE_HAVES_MAX) + 1, id_len);
     for (size_t i = 0; i < sets[1].count; i++)

@@ -40,27 +40,47 @@ static bool delta_take_range(unsigned char op, struct str *delta, size_t *offset
     return true;
 }
 
+static int delta_step(struct delta_run *r, struct err *err)
+{
+    unsigned char op = (unsigned char)r->delta.p[0];
+    size_t offset = 0, len = op;
+
+    r->delta = str_skip(r->delta, 1);
+    if (op == 0)
+        return delta_bad(err, "it has an unknown instruction");
+    if (op & 128 && !delta_take_range(op, &r->delta, &offset, &len))
+        return delta_bad(err, "it is cut off");
+    struct str from = op & 128 ? r->base : r->delta;
+    if (len > r->left)
+        return delta_bad(err, "it makes more bytes than it says");
+    if (offset > from.len || len > from.len - offset)
+        return delta_bad(err, "it copies bytes that are not there");
+    memcpy(r->to, from.p + offset, len);
+    r->to += len;
+    r->left -= len;
+    if (!(op & 128))
+        r->delta = str_skip(r->delta, len);
+    return 0;
+}
+
+int delta_run_some(struct delta_run *r, size_t most, bool *done, struct err *err)
+{
+    size_t until = r->left > most ? r->left - most : 0;
+    int code = 0;
+
+    while (code == 0 && r->delta.len && (r->left > until || until == 0))
+        code = delta_step(r, err);
+    *done = r->delta.len == 0;
+    if (code == 0 && *done && r->left)
+        return delta_bad(err, "it makes fewer bytes than it says");
+    return code;
+}
+
 int delta_apply(unsigned char *to, size_t result, struct str base, struct str delta,
                 struct err *err)
 {
-    while (delta.len) {
-        unsigned char op = (unsigned char)delta.p[0];
-        size_t offset = 0, len = op;
-        delta = str_skip(delta, 1);
-        if (op == 0)
-            return delta_bad(err, "it has an unknown instruction");
-        if (op & 128 && !delta_take_range(op, &delta, &offset, &len))
-            return delta_bad(err, "it is cut off");
-        struct str from = op & 128 ? base : delta;
-        if (len > result)
-            return delta_bad(err, "it makes more bytes than it says");
-        if (offset > from.len || len > from.len - offset)
-            return delta_bad(err, "it copies bytes that are not there");
-        memcpy(to, from.p + offset, len);
-        to += len;
-        result -= len;
-        if (!(op & 128))
-            delta = str_skip(delta, len);
-    }
-    return result ? delta_bad(err, "it makes fewer bytes than it says") : 0;
+    struct delta_run r = {to, result, base, delta};
+    bool done;
+
+    return delta_run_some(&r, result, &done, err);
 }

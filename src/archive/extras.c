@@ -84,6 +84,13 @@ int extras_storage(struct forge_fault *fault, int code, struct err *err)
     return err_wrap(err, code, "an option of the archive");
 }
 
+int extras_text(struct extras *x, size_t len, struct err *err)
+{
+    enum { SMALL = 64 * 1024 };
+
+    return len > SMALL ? large_reach(x->hold, &x->text_reached, 2 * len, err) : 0;
+}
+
 enum archive_code extras_status_code(int status)
 {
     if (status == 401 || status == 403)

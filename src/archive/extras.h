@@ -47,11 +47,15 @@ struct extras {
     struct str owner, repo, id;
     int64_t now_ms;              /* when the sync began */
     const _Atomic(bool) *cancel; /* may be NULL */
+    struct large_hold *hold;     /* pays for lists; may be NULL */
+    size_t text_reached;         /* bytes of texts that the hold has paid for */
     const struct log *log;
 
     /* The calls add to these counts. */
     uint64_t lines, files, bytes; /* stored lines, stored files, bytes of both */
     uint64_t left_out; /* items that were too large, and files that the server does not have */
+    /* A file could not be fetched now. That is no failure, but the next sync looks again. */
+    bool tries_again;
     /* A text about the first file that is larger than file_max; empty if there was none. Files that
      * are too large are left out, and the others are saved. */
     char too_big[EXTRA_TOO_BIG_MAX + 1];

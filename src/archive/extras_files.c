@@ -6,6 +6,8 @@
 #include "http/client.h"
 #include "http/hosts.h"
 #include "object/digest.h"
+#include "os/file.h"
+#include "os/scratch.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,6 +19,7 @@ enum {
     FILES_REDIRECTS_MAX = 3,
     FILES_NAME_MAX = 200,
 };
+#define FILES_ANY_SIZE UINT64_MAX
 
 /* --- where requests may go --- */
 
@@ -27,8 +30,10 @@ struct extras_transfer {
     const struct extras_file *file;
     struct client_stream *stream;
     struct digests *digests; /* NULL: the expected SHA-256 is not known */
+    uint64_t size;           /* the size that the file must have; FILES_ANY_SIZE: not known yet */
     uint64_t got;
     bool is_foreign; /* the URL is not on the forge's own origins */
+    bool signs_in;   /* the server has sent weir to a page where people sign in */
 };
 
 static bool extras_is_own(const struct extras *x, struct str url)
@@ -57,8 +62,14 @@ static bool extras_may_ask(struct extras_transfer *t, struct str url)
 
 static bool extras_may_redirect(void *ctx, const char *from_url, const char *to_url)
 {
+    struct extras_transfer *t = ctx;
+    struct url to;
+
     (void)from_url;
-    return extras_may_ask(ctx, str_z(to_url));
+    /* GitLab answers so when it refuses a file. The page itself would be a success. */
+    t->signs_in =
+        url_parse(&to, str_z(to_url), NULL) == 0 && str_ends(to.path, STR("/users/sign_in"));
+    return !t->signs_in && extras_may_ask(t, str_z(to_url));
 }
 
 /* --- the transfer --- */
@@ -72,7 +83,9 @@ static int extras_transfer_read(struct reader *r, void *to, size_t len, size_t *
     if (code < 0)
         return code;
     t->got += *got;
-    if (t->got > t->file->size)
+    if (t->size == FILES_ANY_SIZE && t->got > t->x->file_max)
+        return err_set(err, ERR_TOO_LARGE, "the file is larger than archive.max_pack");
+    if (t->got > t->size)
         return err_set(err, ERR_PARSE, "the file is larger than it should be");
     if (t->digests)
         digests_update(t->digests, str_n(to, *got));
@@ -88,9 +101,9 @@ static int extras_verify(void *ctx, struct object_meta *meta, struct err *err)
     struct digest_value value;
 
     (void)meta;
-    if (t->got != t->file->size)
+    if (t->got != t->size)
         return err_set(err, ERR_PARSE, "the file has %llu bytes instead of %llu",
-                       (unsigned long long)t->got, (unsigned long long)t->file->size);
+                       (unsigned long long)t->got, (unsigned long long)t->size);
     if (!t->digests)
         return 0;
     digests_final(t->digests, DIGEST_SHA256, &value);
@@ -134,7 +147,7 @@ static int extras_judge_status(int status, struct forge_fault *fault, struct err
     return forge_fail(fault, outcome, err, "the server answers %d to a file", status);
 }
 
-static int extras_put_stream(struct extras_transfer *t, struct err *err)
+static int extras_put_from(struct extras_transfer *t, struct reader *from, struct err *err)
 {
     struct http_header headers[] = {{STR("content-type"), STR("application/octet-stream")},
                                     shelf_mtime(t->x->arena, t->x->now_ms)};
@@ -143,20 +156,56 @@ static int extras_put_stream(struct extras_transfer *t, struct err *err)
                             .ctx = t};
     struct put_result result;
 
+    return shelf_put(t->x->shelf, t->x->arena, t->file->key, from, t->size, &o, &result, err);
+}
+
+/* Stores a file whose size the server does not say: by a scratch file, because a storage may have
+ * to know the size before the first byte. */
+static int extras_put_by_scratch(struct extras_transfer *t, struct err *err)
+{
+    char piece[16 * 1024];
+    struct file_reader from;
+    size_t got = 1;
+    int fd = -1, code = scratch_file(&fd, t->x->scratch, err);
+
+    while (code == 0 && got) {
+        code = reader_read(&t->reader, piece, sizeof(piece), &got, err);
+        if (code == 0 && t->got > t->x->scratch_max)
+            code = err_set(err, ERR_TOO_LARGE, "the file is larger than archive.scratch");
+        if (code == 0)
+            code = file_write_all(fd, piece, got, err);
+    }
+    t->size = t->got;
+    file_reader_init(&from, (struct file_range){fd, 0, t->size}, false);
+    if (code == 0)
+        code = extras_put_from(t, &from.reader, err);
+    fd_close(&fd);
+    return code;
+}
+
+static int extras_put_stream(struct extras_transfer *t, const struct client_response *head,
+                             struct err *err)
+{
+    uint64_t length;
+
     t->reader.ops = &extras_transfer_ops;
-    return shelf_put(t->x->shelf, t->x->arena, t->file->key, &t->reader, t->file->size, &o, &result,
-                     err);
+    if (t->size == FILES_ANY_SIZE && str_u64(client_header(head, "content-length"), &length) == 0 &&
+        length <= t->x->file_max)
+        t->size = length;
+    return t->size == FILES_ANY_SIZE ? extras_put_by_scratch(t, err)
+                                     : extras_put_from(t, &t->reader, err);
 }
 
 /* Asks for the file and stores it. */
 static int extras_transfer_run(struct extras_transfer *t, struct forge_fault *fault,
                                struct err *err)
 {
+    uint64_t most = t->size == FILES_ANY_SIZE ? t->x->file_max : t->size;
     struct client_limits limits = {.idle_ms = FILES_IDLE_MS,
                                    .slow_bytes_per_s = FILES_SLOW_BYTES_PER_S,
                                    .slow_ms = FILES_SLOW_MS,
                                    .total_ms = t->x->timeout_ms,
-                                   .body_max = t->file->size < UINT64_MAX ? t->file->size + 1 : 0,
+                                   .body_max = most < UINT64_MAX ? most + 1 : 0,
                                    .redirects_max = FILES_REDIRECTS_MAX};
     struct client_request r = {.method = "GET",
                                .url = arena_z(t->x->arena, t->file->url),
@@ -171,11 +220,13 @@ static int extras_transfer_run(struct extras_transfer *t, struct forge_fault *fa
 
     if (code == 0)
         code = client_open(&t->stream, t->x->client, t->x->arena, &head, &r, &limits, err);
+    if (code < 0 && t->signs_in)
+        return forge_fail(fault, ARCHIVE_AUTH, err, "the server wants somebody to sign in");
     if (code < 0)
         return extras_transfer_failed(fault, code, err);
     code = extras_judge_status(head.status, fault, err);
     if (code == 0) {
-        code = extras_put_stream(t, err);
+        code = extras_put_stream(t, &head, err);
         if (code < 0)
             code = extras_transfer_failed(fault, code, err);
     }
@@ -196,11 +247,11 @@ static void extras_too_big(struct extras *x, const struct extras_file *f)
 int extras_fetch_file(struct extras *x, const struct extras_file *f, struct forge_fault *fault,
                       struct err *err)
 {
-    struct extras_transfer t = {.x = x, .file = f};
+    struct extras_transfer t = {.x = x, .file = f, .size = f->any_size ? FILES_ANY_SIZE : f->size};
     struct object_info info;
     int code = shelf_head(x->shelf, x->arena, f->key, &info, err);
 
-    if (code == 0 && info.size == f->size)
+    if (code == 0 && (f->any_size || info.size == f->size))
         return 0;
     if (code < 0 && code != ERR_NOT_FOUND)
         return extras_storage(fault, code, err);
@@ -217,17 +268,13 @@ int extras_fetch_file(struct extras *x, const struct extras_file *f, struct forg
     digests_free(t.digests);
     if (code == 0) {
         x->files++;
-        x->bytes += f->size;
+        x->bytes += t.size;
     }
     return code;
 }
 
 /* --- files of a release --- */
 
-struct extras_asset {
-    struct str id, name, url;
-    uint64_t size;
-};
 static const struct forge_field extras_asset_rows[] = {
     {"id", FORGE_FIELD_ID, offsetof(struct extras_asset, id), true},
     {"name", FORGE_FIELD_TEXT, offsetof(struct extras_asset, name), true},
@@ -235,6 +282,14 @@ static const struct forge_field extras_asset_rows[] = {
     {"size", FORGE_FIELD_NUMBER, offsetof(struct extras_asset, size)},
 };
 static const struct forge_fields extras_asset_fields = FORGE_FIELDS(extras_asset_rows);
+
+/* GitLab's releases have links in the place of files. A link has no size, and may lead anywhere. */
+static const struct forge_field extras_link_rows[] = {
+    {"id", FORGE_FIELD_ID, offsetof(struct extras_asset, id), true},
+    {"name", FORGE_FIELD_TEXT, offsetof(struct extras_asset, name), true},
+    {"url", FORGE_FIELD_TEXT, offsetof(struct extras_asset, url), true},
+};
+static const struct forge_fields extras_link_fields = FORGE_FIELDS(extras_link_rows);
 
 /* Makes a name that can be part of a key: other characters than letters, digits, '.', '-', '_' and
  * '+' become '_'. */
@@ -248,50 +303,113 @@ static struct str extras_asset_name(struct arena *a, struct str name)
     return str_z(out);
 }
 
-static int extras_store_asset(struct extras *x, const struct extras_asset *asset,
-                              struct forge_fault *fault, struct err *err)
+struct extras_assets_run {
+    struct extras *x;
+    struct forge_fault *fault;
+};
+
+/* Handles the failure of a link to another host. A dead link must not keep the repository from
+ * being done, so the file is left out. If the link may work later, the releases are read again at
+ * the next sync. */
+static int extras_link_failed(struct extras *x, const struct extras_file *file,
+                              const struct forge_fault *fault, int code, const struct err *err)
 {
+    if (code == ERR_CANCELED || fault->code == ARCHIVE_STORAGE || extras_is_own(x, file->url))
+        return code;
+    x->left_out++;
+    x->tries_again |= fault->code != ARCHIVE_REDIRECT && fault->code != ARCHIVE_AUTH;
+    log_info(x->log, "archive.link_failed", log_s("key", file->key), log_z("why", err->text));
+    return 0;
+}
+
+static int extras_store_asset(void *ctx, const struct extras_asset *asset, struct err *err)
+{
+    struct extras_assets_run *run = ctx;
+    struct extras *x = run->x;
     struct str what = arena_fmt(x->arena, "assets/" STR_FMT "/" STR_FMT, STR_ARG(asset->id),
                                 STR_ARG(extras_asset_name(x->arena, asset->name)));
-    struct extras_file file = {.url = asset->url, .key = extras_key(x, what), .size = asset->size};
-    int code = extras_fetch_file(x, &file, fault, err);
+    struct extras_file file = {.url = asset->url,
+                               .key = extras_key(x, what),
+                               .size = asset->size,
+                               .any_size = asset->is_link};
+    int code = extras_fetch_file(x, &file, run->fault, err);
 
-    if (code != ERR_NOT_FOUND || fault->code != ARCHIVE_GONE)
+    if (code < 0 && asset->is_link && run->fault->code != ARCHIVE_GONE)
+        return extras_link_failed(x, &file, run->fault, code, err);
+    if (code != ERR_NOT_FOUND || run->fault->code != ARCHIVE_GONE)
         return code;
     x->left_out++; /* the file was removed since the release was listed */
     log_info(x->log, "archive.file_absent", log_s("key", file.key), log_z("why", err->text));
     return 0;
 }
 
-int extras_assets(struct extras *x, struct str release, struct forge_fault *fault, struct err *err)
+/* Reads an array of files or links. */
+static int assets_read_array(struct scan *s, struct arena *a, bool is_link, extras_asset_fn *each,
+                             void *ctx, struct err *err)
 {
-    struct arena own = ARENA_INIT(EXTRAS_FILE_ARENA), *outer = x->arena;
+    int code = 0;
+
+    scan_open(s, '[');
+    while (code == 0 && scan_more(s)) {
+        struct extras_asset asset = {.is_link = is_link};
+        arena_reset(a);
+        forge_read_object(s, a, is_link ? &extras_link_fields : &extras_asset_fields, &asset);
+        if (!s->wrong)
+            code = each(ctx, &asset, err);
+    }
+    return code;
+}
+
+/* Reads the member `assets`: an array of files, or GitLab's object with links. */
+static int assets_read(struct scan *s, struct arena *a, extras_asset_fn *each, void *ctx,
+                       struct err *err)
+{
+    char key[16];
+    int code = 0;
+
+    if (scan_peek(s) == SCAN_ARRAY)
+        return assets_read_array(s, a, false, each, ctx, err);
+    if (scan_peek(s) != SCAN_OBJECT) {
+        scan_skip(s, NULL);
+        return 0;
+    }
+    scan_open(s, '{');
+    while (code == 0 && scan_key(s, key, sizeof(key)))
+        if (strcmp(key, "links") == 0 && scan_peek(s) == SCAN_ARRAY)
+            code = assets_read_array(s, a, true, each, ctx, err);
+        else
+            scan_skip(s, NULL);
+    return code;
+}
+
+int extras_each_asset(struct str release, struct arena *a, extras_asset_fn *each, void *ctx,
+                      bool *malformed, struct err *err)
+{
     struct scan s;
     char key[16];
     int code = 0;
 
-    /* Memory for one file at a time; a release may have tens of thousands of files. */
-    x->arena = &own;
     scan_init(&s, release);
     scan_open(&s, '{');
-    while (code == 0 && scan_key(&s, key, sizeof(key))) {
-        if (strcmp(key, "assets") != 0 || scan_peek(&s) != SCAN_ARRAY) {
-            /* Skips GitLab's assets: they are an object with links to other hosts. */
+    while (code == 0 && scan_key(&s, key, sizeof(key)))
+        if (strcmp(key, "assets") == 0)
+            code = assets_read(&s, a, each, ctx, err);
+        else
             scan_skip(&s, NULL);
-            continue;
-        }
-        scan_open(&s, '[');
-        while (code == 0 && scan_more(&s)) {
-            struct extras_asset asset = {0};
-            arena_reset(&own);
-            forge_read_object(&s, x->arena, &extras_asset_fields, &asset);
-            if (!s.wrong)
-                code = extras_store_asset(x, &asset, fault, err);
-        }
-    }
+    *malformed = code == 0 && scan_end(&s, err) < 0;
+    return *malformed ? ERR_PARSE : code;
+}
+
+int extras_assets(struct extras *x, struct str release, struct forge_fault *fault, struct err *err)
+{
+    struct arena own = ARENA_INIT(EXTRAS_FILE_ARENA), *outer = x->arena;
+    struct extras_assets_run run = {x, fault};
+    bool malformed;
+
+    /* Memory for one file at a time; a release may have tens of thousands of files. */
+    x->arena = &own;
+    int code = extras_each_asset(release, &own, extras_store_asset, &run, &malformed, err);
     x->arena = outer;
     arena_release(&own);
-    if (code == 0 && scan_end(&s, err) < 0)
-        code = forge_malformed(fault, ERR_PARSE, err);
-    return code;
+    return malformed ? forge_malformed(fault, ERR_PARSE, err) : code;
 }

@@ -19,17 +19,24 @@
 #include <stdlib.h>
 
 enum {
-    LFS_FOLDERS_MAX = 1000 * 1000, /* most folders of a tree */
-    LFS_OBJECTS_MAX = 1000 * 1000, /* most pointers of a tree */
+    LFS_ENTRIES_MAX = 500 * 1000,  /* most objects of the tree in git */
+    LFS_FOLDERS_MAX = 1000 * 1000, /* most folders of a tree; one may be in several places */
+    LFS_PENDING_MAX = 200 * 1000,  /* most folders that wait to be walked */
+    LFS_OBJECTS_MAX = 200 * 1000,  /* most pointers of a tree */
     LFS_ANSWER_MAX = 4 * 1024 * 1024,
-    LFS_HEADERS_MAX = 8,
     LFS_OID_BYTES = 32,
 };
-#define LFS_TREE_MAX (64 * MIB)
+#define LFS_TREE_MAX (16 * MIB)
 #define LFS_TYPE     "application/vnd.git-lfs+json"
 
 struct lfs_folder {
     unsigned char id[GIT_ID_MAX];
+};
+
+/* A pointer in the list of a tree. */
+struct lfs_wanted {
+    unsigned char oid[LFS_OID_BYTES];
+    uint64_t size;
 };
 
 struct lfs_run {
@@ -40,7 +47,9 @@ struct lfs_run {
     bool is_sha256;
     VEC(struct lfs_folder) folders; /* folders that are still to be walked */
     size_t walked;
-    VEC(struct lfs_pointer) wanted;
+    VEC(struct lfs_wanted) wanted;
+    size_t lists_reached;                      /* bytes of the lists that x->hold has paid for */
+    struct lfs_pointer batch[EXTRA_LFS_BATCH]; /* the objects of one request */
     /* For each object that was asked for: whether the answer has named it. */
     bool answered[EXTRA_LFS_BATCH];
     /* The error of the first object that the server did not deliver; 0: it delivered all. */
@@ -76,6 +85,14 @@ bool lfs_pointer_read(struct lfs_pointer *out, struct str text)
 
 /* --- the tree --- */
 
+static int lfs_count_lists(struct lfs_run *r, struct err *err)
+{
+    size_t bytes =
+        r->wanted.len * sizeof(*r->wanted.items) + r->folders.len * sizeof(*r->folders.items);
+
+    return large_reach(r->x->hold, &r->lists_reached, bytes, err);
+}
+
 static int lfs_look_at_blob(struct lfs_run *r, const struct tree_entry *e, struct err *err)
 {
     struct packed_object object;
@@ -93,8 +110,10 @@ static int lfs_look_at_blob(struct lfs_run *r, const struct tree_entry *e, struc
     if (r->wanted.len == LFS_OBJECTS_MAX)
         return err_set(err, ERR_TOO_LARGE, "the tree has more than %d LFS objects",
                        LFS_OBJECTS_MAX);
-    vec_push(&r->wanted, pointer);
-    return 0;
+    struct lfs_wanted wanted = {.size = pointer.size};
+    BUG_ON(!hex_parse(str_z(pointer.oid), wanted.oid, sizeof(wanted.oid)));
+    vec_push(&r->wanted, wanted);
+    return lfs_count_lists(r, err);
 }
 
 static int lfs_push_folder(struct lfs_run *r, const unsigned char *id, struct err *err)
@@ -103,9 +122,12 @@ static int lfs_push_folder(struct lfs_run *r, const unsigned char *id, struct er
 
     if (++r->walked > LFS_FOLDERS_MAX)
         return err_set(err, ERR_TOO_LARGE, "the tree has more than %d folders", LFS_FOLDERS_MAX);
+    if (r->folders.len == LFS_PENDING_MAX)
+        return err_set(err, ERR_TOO_LARGE, "the tree has more than %d folders in one place",
+                       LFS_PENDING_MAX);
     memcpy(folder.id, id, git_id_len(r->is_sha256));
     vec_push(&r->folders, folder);
-    return 0;
+    return lfs_count_lists(r, err);
 }
 
 /* Examines the entries of one folder. The folder's bytes are copied first, because reading a blob
@@ -122,6 +144,8 @@ static int lfs_walk_folder(struct lfs_run *r, const struct lfs_folder *folder, s
         code = err_set(err, ERR_PARSE, "a folder is not a tree");
     if (code == 0)
         code = packed_read(r->packed, &object, LFS_TREE_MAX, &data, err);
+    if (code == 0)
+        code = extras_text(r->x, data.len, err);
     if (code < 0)
         return code;
     buf_append_str(&tree, data);
@@ -162,17 +186,22 @@ static int lfs_walk(struct lfs_run *r, const unsigned char *tip, struct err *err
 
 /* --- the question for a hundred objects --- */
 
-static int lfs_take_body(void *ctx, struct str piece, struct err *err)
-{
-    buf_append_str(ctx, piece);
-    return buf_error(ctx) < 0 ? err_set(err, ERR_TOO_LARGE, "the answer is too large") : 0;
-}
-
 struct lfs_body {
-    /* The first member, so that a pointer to it is a pointer to the struct in lfs_take_body(). */
     struct buf text;
+    struct extras *x;
     bool any; /* requests may go to any address, also to private ones */
 };
+
+static int lfs_take_body(void *ctx, struct str piece, struct err *err)
+{
+    struct lfs_body *body = ctx;
+    int code = extras_text(body->x, body->text.len + piece.len, err);
+
+    if (code < 0)
+        return code;
+    buf_append_str(&body->text, piece);
+    return buf_error(&body->text) < 0 ? err_set(err, ERR_TOO_LARGE, "the answer is too large") : 0;
+}
 
 static bool lfs_may_connect(void *ctx, const struct sock_addr *addr)
 {
@@ -264,8 +293,7 @@ static int lfs_send(struct lfs_run *r, struct str question, struct str auth, str
 }
 
 /* Asks the server for the URLs of the objects. */
-static int lfs_ask(struct lfs_run *r, const struct lfs_pointer *list, size_t count,
-                   struct lfs_body *body, struct err *err)
+static int lfs_ask(struct lfs_run *r, size_t count, struct lfs_body *body, struct err *err)
 {
     struct buf question = {0}, plain = {0}, auth = {0};
     struct str user, token;
@@ -276,7 +304,7 @@ static int lfs_ask(struct lfs_run *r, const struct lfs_pointer *list, size_t cou
         buf_append_z(&auth, "Basic ");
         base64_encode(&auth, buf_str(&plain));
     }
-    lfs_write_question(&question, list, count);
+    lfs_write_question(&question, r->batch, count);
     int code = lfs_send(r, buf_str(&question), buf_str(&auth), body, err);
     if (plain.p)
         secure_zero(plain.p, plain.cap);
@@ -289,13 +317,6 @@ static int lfs_ask(struct lfs_run *r, const struct lfs_pointer *list, size_t cou
 }
 
 /* --- the answer --- */
-
-struct lfs_item {
-    struct str oid, href;
-    int64_t error; /* HTTP status that the server names for this object; 0: none */
-    struct http_header headers[LFS_HEADERS_MAX];
-    size_t header_count;
-};
 
 /* Reads the headers that, as the server says, the request for an object must have. Leaves out
  * headers that frame an HTTP message (such as Content-Length). */
@@ -390,10 +411,17 @@ static void lfs_not_given(struct lfs_run *r, struct str oid, int64_t status)
     r->failed_fault.http_status = (int)status;
 }
 
+struct lfs_batch {
+    struct lfs_run *r;
+    size_t count; /* objects that were asked for, in r->batch */
+};
+
 /* Stores one object of the answer, unless weir did not ask for it. */
-static int lfs_store(struct lfs_run *r, const struct lfs_item *item, const struct lfs_pointer *list,
-                     size_t count, struct err *err)
+static int lfs_store(void *ctx, const struct lfs_item *item, struct err *err)
 {
+    struct lfs_run *r = ((struct lfs_batch *)ctx)->r;
+    const struct lfs_pointer *list = r->batch;
+    size_t count = ((struct lfs_batch *)ctx)->count;
     unsigned char sha256[LFS_OID_BYTES];
     size_t i = 0;
 
@@ -426,16 +454,13 @@ static int lfs_store(struct lfs_run *r, const struct lfs_item *item, const struc
     return code;
 }
 
-static int lfs_store_all(struct lfs_run *r, struct str answer, const struct lfs_pointer *list,
-                         size_t count, struct err *err)
+int lfs_each_item(struct str answer, struct arena *a, lfs_item_fn *each, void *ctx, bool *malformed,
+                  struct err *err)
 {
-    struct arena own = ARENA_INIT(EXTRAS_FILE_ARENA), *outer = r->x->arena;
     struct scan s;
     char key[16];
     int code = 0;
 
-    r->x->arena = &own; /* memory for one object at a time; a tree may name a million objects */
-    memset(r->answered, 0, sizeof(r->answered));
     scan_init(&s, answer);
     scan_open(&s, '{');
     while (code == 0 && scan_key(&s, key, sizeof(key))) {
@@ -446,19 +471,32 @@ static int lfs_store_all(struct lfs_run *r, struct str answer, const struct lfs_
         scan_open(&s, '[');
         while (code == 0 && scan_more(&s)) {
             struct lfs_item item;
-            arena_reset(&own);
-            lfs_read_item(&s, r->x->arena, &item);
+            arena_reset(a);
+            lfs_read_item(&s, a, &item);
             if (!s.wrong)
-                code = lfs_store(r, &item, list, count, err);
+                code = each(ctx, &item, err);
         }
     }
+    *malformed = code == 0 && scan_end(&s, err) < 0;
+    return *malformed ? ERR_PARSE : code;
+}
+
+static int lfs_store_all(struct lfs_run *r, struct str answer, size_t count, struct err *err)
+{
+    struct arena own = ARENA_INIT(EXTRAS_FILE_ARENA), *outer = r->x->arena;
+    struct lfs_batch batch = {r, count};
+    bool malformed;
+
+    r->x->arena = &own; /* memory for one object at a time; a tree may name many objects */
+    memset(r->answered, 0, sizeof(r->answered));
+    int code = lfs_each_item(answer, &own, lfs_store, &batch, &malformed, err);
     r->x->arena = outer;
     arena_release(&own);
-    if (code == 0 && scan_end(&s, err) < 0)
-        code = forge_malformed(r->fault, ERR_PARSE, err);
+    if (malformed)
+        return forge_malformed(r->fault, ERR_PARSE, err);
     for (size_t i = 0; code == 0 && i < count; i++)
         if (!r->answered[i])
-            lfs_not_given(r, str_z(list[i].oid), 0);
+            lfs_not_given(r, str_z(r->batch[i].oid), 0);
     return code;
 }
 
@@ -466,13 +504,23 @@ static int lfs_store_all(struct lfs_run *r, struct str answer, const struct lfs_
 
 static int lfs_order(const void *a, const void *b)
 {
-    return strcmp(((const struct lfs_pointer *)a)->oid, ((const struct lfs_pointer *)b)->oid);
+    return memcmp(((const struct lfs_wanted *)a)->oid, ((const struct lfs_wanted *)b)->oid,
+                  LFS_OID_BYTES);
+}
+
+static struct lfs_pointer lfs_pointer_of(const struct lfs_wanted *w)
+{
+    struct lfs_pointer p = {.size = w->size};
+
+    hex_write(p.oid, w->oid, sizeof(w->oid));
+    return p;
 }
 
 /* Removes from the list the objects that are stored already, and repetitions. */
 static int lfs_leave_stored(struct lfs_run *r, struct err *err)
 {
     struct arena own = ARENA_INIT(EXTRAS_FILE_ARENA), *outer = r->x->arena;
+    unsigned char last[LFS_OID_BYTES] = {0};
     size_t kept = 0;
     int code = 0;
 
@@ -480,14 +528,16 @@ static int lfs_leave_stored(struct lfs_run *r, struct err *err)
     if (r->wanted.len)
         qsort(r->wanted.items, r->wanted.len, sizeof(*r->wanted.items), lfs_order);
     for (size_t i = 0; code == 0 && i < r->wanted.len; i++) {
-        const struct lfs_pointer *p = &r->wanted.items[i];
+        struct lfs_wanted w = r->wanted.items[i];
+        struct lfs_pointer p = lfs_pointer_of(&w);
         struct object_info info;
-        if (i && strcmp(p->oid, p[-1].oid) == 0)
+        if (i && memcmp(w.oid, last, sizeof(last)) == 0)
             continue;
+        memcpy(last, w.oid, sizeof(last));
         arena_reset(&own);
-        code = shelf_head(r->x->shelf, r->x->arena, lfs_key(r->x, p->oid), &info, err);
-        if (code == ERR_NOT_FOUND || (code == 0 && info.size != p->size)) {
-            r->wanted.items[kept++] = *p;
+        code = shelf_head(r->x->shelf, r->x->arena, lfs_key(r->x, p.oid), &info, err);
+        if (code == ERR_NOT_FOUND || (code == 0 && info.size != p.size)) {
+            r->wanted.items[kept++] = w;
             code = 0;
         }
     }
@@ -503,11 +553,14 @@ static int lfs_fetch_all(struct lfs_run *r, struct err *err)
 
     for (size_t i = 0; code == 0 && i < r->wanted.len; i += EXTRA_LFS_BATCH) {
         size_t count = size_min(EXTRA_LFS_BATCH, r->wanted.len - i);
-        struct lfs_body body = {.any = forge_session_forge(r->x->session)->allow_private};
+        struct lfs_body body = {.x = r->x,
+                                .any = forge_session_forge(r->x->session)->allow_private};
+        for (size_t k = 0; k < count; k++)
+            r->batch[k] = lfs_pointer_of(&r->wanted.items[i + k]);
         buf_init(&body.text, LFS_ANSWER_MAX);
-        code = lfs_ask(r, &r->wanted.items[i], count, &body, err);
+        code = lfs_ask(r, count, &body, err);
         if (code == 0)
-            code = lfs_store_all(r, buf_str(&body.text), &r->wanted.items[i], count, err);
+            code = lfs_store_all(r, buf_str(&body.text), count, err);
         else if (extras_is_absent(r->fault)) {
             r->x->left_out += r->wanted.len - i;
             buf_release(&body.text);
@@ -535,6 +588,8 @@ static int lfs_open_tree(struct lfs_run *r, const struct git_refs *refs, struct 
                                           .inflated = 8 * r->x->scratch_max,
                                           .inflated_times = 200},
                                .work_max = 16 * r->x->scratch_max,
+                               .entries_max = LFS_ENTRIES_MAX,
+                               .hold = r->x->hold,
                                .cancel = r->x->cancel};
     struct fetch_fault fault = {0};
     struct reader *pack = NULL;

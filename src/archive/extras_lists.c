@@ -29,11 +29,12 @@ struct extra_spool {
     const struct extra_list *list;
     struct str since; /* the checkpoint; empty: weir asks for all items */
     int fd;
-    uint64_t size;        /* bytes in the scratch file */
-    uint64_t count;       /* lines */
-    int64_t date_ms;      /* the server's time in its first answer about the list */
-    uint64_t digest;      /* hash of all lines, for lists without a checkpoint */
-    VEC(uint64_t) hashes; /* sorted hashes of the lines in the stored object */
+    uint64_t size;         /* bytes in the scratch file */
+    uint64_t count;        /* lines */
+    int64_t date_ms;       /* the server's time in its first answer about the list */
+    uint64_t digest;       /* hash of all lines, for lists without a checkpoint */
+    VEC(uint64_t) hashes;  /* sorted hashes of the lines in the stored object */
+    size_t hashes_reached; /* bytes that x->hold has paid for */
 };
 
 /* --- gathering --- */
@@ -89,6 +90,9 @@ static int extra_write_line(struct extra_spool *l, const char *type, struct str 
         l->x->left_out++;
         return 0;
     }
+    int code = extras_text(l->x, raw.len, err);
+    if (code < 0)
+        return code;
     buf_appendf(&line, "{\"type\":\"%s\",\"data\":", type);
     size_t begin = line.len;
     buf_append_str(&line, raw);
@@ -96,7 +100,7 @@ static int extra_write_line(struct extra_spool *l, const char *type, struct str 
         if (line.p[i] == '\n' || line.p[i] == '\r')
             line.p[i] = ' ';
     buf_append_z(&line, "}\n");
-    int code = buf_error(&line);
+    code = buf_error(&line);
     if (code == 0 && l->size + line.len > l->x->scratch_max)
         code = err_set(err, ERR_TOO_LARGE, "the list of %s is larger than archive.scratch",
                        l->list->name);
@@ -202,6 +206,9 @@ static int extra_each_line(struct extra_spool *l, struct reader *from, extra_lin
         if (code < 0)
             break;
         buf_commit(&text, got);
+        code = extras_text(l->x, text.cap, err);
+        if (code < 0)
+            break;
         struct str rest = buf_str(&text), line;
         while (code == 0 && str_chr(rest, '\n') >= 0) {
             str_cut(rest, '\n', &line, &rest);
@@ -215,10 +222,11 @@ static int extra_each_line(struct extra_spool *l, struct reader *from, extra_lin
 
 static int extra_hash_line(struct extra_spool *l, void *ctx, struct str line, struct err *err)
 {
-    (void)ctx, (void)err;
-    if (l->hashes.len < LISTS_HASHES_MAX)
-        vec_push(&l->hashes, extra_line_hash(line, 0));
-    return 0;
+    (void)ctx;
+    if (l->hashes.len == LISTS_HASHES_MAX)
+        return 0;
+    vec_push(&l->hashes, extra_line_hash(line, 0));
+    return large_reach(l->x->hold, &l->hashes_reached, l->hashes.len * sizeof(uint64_t), err);
 }
 
 static int extra_hash_order(const void *a, const void *b)
@@ -307,7 +315,7 @@ static int extra_put(struct extra_spool *l, struct str key, const struct object_
     if (code < 0)
         return code;
     if (old)
-        o.conditions.if_match = old->etag;
+        o.conditions.if_match = arena_fmt(l->x->arena, "\"" STR_FMT "\"", STR_ARG(old->etag));
     else
         o.conditions.if_none_match = STR("*");
     file_reader_init(&added, (struct file_range){l->fd, 0, l->size}, false);
@@ -414,7 +422,7 @@ static int extra_list_run(struct extra_spool *l, struct str *state, struct forge
         if (code < 0)
             return extras_storage(fault, code, err);
     }
-    if (code == 0 && !(whole && l->x->too_big[0]))
+    if (code == 0 && !(whole && (l->x->too_big[0] || l->x->tries_again)))
         *state = next;
     return code;
 }

@@ -8,7 +8,6 @@
 
 #include <inttypes.h>
 #include <isa-l/igzip_lib.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -24,7 +23,6 @@ enum {
     FETCH_REFUSAL_MS = 10 * MS_PER_S,   /* longest time for reading that body */
     FETCH_REFS_MAX = 512 * 1024 * 1024, /* most bytes of an answer that lists refs */
     FETCH_HEADERS_MAX = 8,
-    FETCH_LIST_WAIT_MS = 50, /* while another fetch holds a large list: pause between two checks */
     FETCH_URL_MAX = 2048,
 };
 
@@ -36,7 +34,6 @@ struct git_remote {
     struct git_advert advert;
     struct git_refs refs;
     uint64_t began_ms;
-    bool has_large_list; /* this remote has set *o.large_list */
 
     /* The current exchange (one request and its answer): */
     struct arena arena; /* memory of the response's head */
@@ -312,32 +309,6 @@ static int remote_drain(struct git_remote *r, struct err *err)
 
 /* --- refs --- */
 
-/* Waits until no other remote holds a large list of refs. */
-static int remote_may_grow(void *ctx, struct err *err)
-{
-    struct git_remote *r = ctx;
-
-    while (!r->has_large_list && r->o.large_list) {
-        r->has_large_list = !atomic_exchange(r->o.large_list, true);
-        if (r->has_large_list)
-            break;
-        if (r->o.cancel && atomic_load_explicit(r->o.cancel, memory_order_relaxed))
-            return err_code(err, ERR_CANCELED);
-        if (remote_time_left(r) <= FETCH_LIST_WAIT_MS)
-            return err_set(err, ERR_TIMEOUT, "other repositories with many refs took too long");
-        poll(NULL, 0, FETCH_LIST_WAIT_MS);
-    }
-    return 0;
-}
-
-static void remote_drop_refs(struct git_remote *r)
-{
-    git_refs_release(&r->refs);
-    if (r->has_large_list)
-        atomic_store(r->o.large_list, false);
-    r->has_large_list = false;
-}
-
 static int remote_ls_refs(struct git_remote *r, struct fetch_fault *fault, struct err *err)
 {
     snprintf(r->address, sizeof(r->address), "%s/git-upload-pack", r->base);
@@ -383,10 +354,9 @@ static int remote_read_refs(struct git_remote *r, bool know_v2, struct fetch_fau
     int code = 0;
 
     *fault = (struct fetch_fault){.code = ARCHIVE_OK, .retry_after_s = -1};
-    remote_drop_refs(r);
+    git_refs_release(&r->refs);
     git_refs_init(&r->refs, is_sha256);
-    r->refs.may_grow = remote_may_grow;
-    r->refs.ctx = r;
+    r->refs.hold = r->o.hold;
     if (!know_v2) {
         code = remote_info_refs(r, fault, err);
         if (code < 0)
@@ -570,7 +540,7 @@ void git_remote_close(struct git_remote *r)
         return;
     remote_hang_up(r);
     arena_release(&r->arena);
-    remote_drop_refs(r);
+    git_refs_release(&r->refs);
     free(r->url);
     free(r->base);
     if (r->auth)
@@ -582,6 +552,11 @@ void git_remote_close(struct git_remote *r)
 const struct git_refs *git_remote_refs(const struct git_remote *r)
 {
     return &r->refs;
+}
+
+void git_remote_forget_refs(struct git_remote *r)
+{
+    git_refs_forget(&r->refs);
 }
 
 struct str git_remote_url(const struct git_remote *r)

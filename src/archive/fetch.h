@@ -56,10 +56,7 @@ struct git_remote_options {
     struct str same_host; /* another host[:port] that redirects may lead to; empty: none */
     struct fetch_limits limits;
     const _Atomic(bool) *cancel; /* may be NULL */
-    /* A flag that all remotes of a process share; false at first. With it only one remote at a time
-     * holds a large list of refs (refs.h), and the others wait. NULL: a remote never waits for
-     * others. */
-    _Atomic(bool) *large_list;
+    struct large_hold *hold;     /* pays for the refs; NULL: they are not counted */
 };
 
 struct git_remote;
@@ -76,6 +73,9 @@ const struct git_refs *git_remote_refs(const struct git_remote *r);
  * has renamed the repository. */
 struct str git_remote_url(const struct git_remote *r);
 bool git_remote_is_v2(const struct git_remote *r);
+
+/* Frees the list of refs, but keeps HEAD and what it leads to. */
+void git_remote_forget_refs(struct git_remote *r);
 
 /* Reads the refs again, after git_remote_fetch() has returned ERR_CONFLICT. */
 int git_remote_refresh(struct git_remote *r, struct fetch_fault *fault, struct err *err) MUST_CHECK;

@@ -109,6 +109,12 @@ const struct forge *forge_session_forge(const struct forge_session *s)
     return &s->entry->forge;
 }
 
+void forge_session_set_hold(struct forge_session *s, struct large_hold *hold)
+{
+    s->hold = hold;
+    s->page_reached = 0;
+}
+
 unsigned forge_session_requests(const struct forge_session *s)
 {
     return s->requests;
@@ -134,7 +140,7 @@ int forge_ask_object(struct forge_session *s, struct arena *a, struct str path,
                      const struct forge_fields *fields, void *out, struct forge_fault *fault,
                      struct err *err)
 {
-    struct buf body = BUF_INIT(FORGE_PAGE_BYTES_MAX);
+    struct buf body = BUF_INIT(FORGE_ANSWER_BYTES_MAX);
     struct forge_answer answer;
     struct scan scan;
     int code =
@@ -460,7 +466,7 @@ int forge_list(struct forge_session *s, struct arena *a, struct str login, struc
 int forge_repo_by_id(struct forge_session *s, struct arena *a, struct str id,
                      struct forge_repo *out, struct forge_fault *fault, struct err *err)
 {
-    struct buf body = BUF_INIT(FORGE_PAGE_BYTES_MAX);
+    struct buf body = BUF_INIT(FORGE_ANSWER_BYTES_MAX);
     struct forge_answer answer;
     struct scan scan;
     int code = forge_ask(

@@ -25,6 +25,7 @@
 #ifndef ARCHIVE_FORGE_H
 #define ARCHIVE_FORGE_H
 
+#include "archive/large.h"
 #include "archive/outcome.h"
 #include "base/arena.h"
 #include "base/vec.h"
@@ -40,7 +41,8 @@ extern const char *const forge_kind_names[FORGE_KINDS + 1]; /* "github", ...; en
 enum {
     FORGE_PAGES_MAX = 2000,
     FORGE_PAGE_BYTES_MAX = 16 * 1024 * 1024,
-    FORGE_TYPE_MAX = 64, /* most bytes of an account's type */
+    FORGE_ANSWER_BYTES_MAX = 1024 * 1024, /* most bytes of an answer about one thing */
+    FORGE_TYPE_MAX = 64,                  /* most bytes of an account's type */
     FORGE_URL_MAX = 2048,
     FORGE_TOKENS_MAX = 100, /* most tokens of one host */
     FORGE_TOKEN_MAX = 255,  /* most bytes of a token */
@@ -137,6 +139,8 @@ int forge_session_open(struct forge_session **out, struct forges *f, struct str 
 void forge_session_close(struct forge_session *s); /* NULL is fine */
 /* The forge of the session; valid until the session is closed. */
 const struct forge *forge_session_forge(const struct forge_session *s);
+/* Pages of lists are counted by this hold from now on; NULL: they are not counted. */
+void forge_session_set_hold(struct forge_session *s, struct large_hold *hold);
 /* How many requests the session has sent to the API. */
 unsigned forge_session_requests(const struct forge_session *s);
 

@@ -161,6 +161,11 @@ static int forge_take_body(void *ctx, struct str piece, struct err *err)
 {
     struct forge_trip *t = ctx;
 
+    int code = large_reach(t->session->hold, &t->session->page_reached,
+                           t->ask->body->len + piece.len, err);
+
+    if (code < 0)
+        return code;
     buf_append_str(t->ask->body, piece);
     if (buf_error(t->ask->body) < 0)
         return err_set(err, ERR_TOO_LARGE, "the answer is larger than %zu bytes",

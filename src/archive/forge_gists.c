@@ -20,6 +20,13 @@ static bool gist_may_be_fetched(const struct forge *f, struct arena *a, struct f
     return link_same_origin(g->url, arena_fmt(a, "https://gist." STR_FMT, STR_ARG(f->host)));
 }
 
+bool forge_read_gist(struct scan *s, struct arena *a, const struct forge *f, struct forge_gist *out)
+{
+    *out = (struct forge_gist){0};
+    forge_read_object(s, a, &gist_fields, out);
+    return !s->wrong && gist_may_be_fetched(f, a, out);
+}
+
 static int gists_read_page(struct forge_session *s, struct str body, forge_gist_fn *each, void *ctx,
                            struct forge_fault *fault, struct err *err)
 {
@@ -30,10 +37,9 @@ static int gists_read_page(struct forge_session *s, struct str body, forge_gist_
     scan_init(&scan, body);
     scan_open(&scan, '[');
     while (code == 0 && scan_more(&scan)) {
-        struct forge_gist g = {0};
+        struct forge_gist g;
         arena_reset(&a);
-        forge_read_object(&scan, &a, &gist_fields, &g);
-        if (!scan.wrong && gist_may_be_fetched(forge_session_forge(s), &a, &g))
+        if (forge_read_gist(&scan, &a, forge_session_forge(s), &g))
             code = each(ctx, &g, err);
     }
     if (code == 0 && scan_end(&scan, err) < 0)

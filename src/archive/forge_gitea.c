@@ -30,7 +30,7 @@ static int gitea_account_by_id(struct forge_session *s, struct arena *a, struct 
                                struct forge_account *out, struct forge_fault *fault,
                                struct err *err)
 {
-    struct buf body = BUF_INIT(FORGE_PAGE_BYTES_MAX);
+    struct buf body = BUF_INIT(FORGE_ANSWER_BYTES_MAX);
     struct forge_answer answer;
     struct scan scan;
     char key[16];

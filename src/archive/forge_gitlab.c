@@ -35,7 +35,7 @@ static const struct forge_fields gitlab_group_fields = FORGE_FIELDS(gitlab_group
 static int gitlab_find_user(struct forge_session *s, struct arena *a, struct str login,
                             struct forge_account *out, struct forge_fault *fault, struct err *err)
 {
-    struct buf body = BUF_INIT(FORGE_PAGE_BYTES_MAX);
+    struct buf body = BUF_INIT(FORGE_ANSWER_BYTES_MAX);
     struct forge_answer answer;
     struct scan scan;
     int code = forge_ask(

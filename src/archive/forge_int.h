@@ -169,6 +169,8 @@ struct forge_session {
     struct forge_account account;
     struct str *token_ids; /* ids of all tokens, in the arena */
     unsigned requests;
+    struct large_hold *hold; /* borrowed; may be NULL */
+    size_t page_reached;     /* bytes that the hold has paid for */
 };
 
 /* One question to the API (forge_call.c). */
@@ -200,6 +202,10 @@ struct str forge_path(struct arena *a, const char *format, struct str value);
 /* Reads the fields of a JSON object into `out`. Texts are in the arena. */
 void forge_read_object(struct scan *s, struct arena *a, const struct forge_fields *fields,
                        void *out);
+/* Reads a gist, whose object begins at the scanner's position. Returns false if it must not be
+ * fetched, or the object is malformed (s->wrong). */
+bool forge_read_gist(struct scan *s, struct arena *a, const struct forge *f,
+                     struct forge_gist *out);
 /* Reads a repository, whose object begins at the scanner's position. ERR_INVALID: its name cannot
  * be part of a key. */
 int forge_read_repo(struct scan *s, struct arena *a, const struct forge *f,

@@ -154,12 +154,13 @@ static void packed_lines(struct buf *out, struct arena *a, const struct git_refs
     struct packed_ref *list = xcalloc(refs->list.len + points + 1, sizeof(*list));
 
     vec_each (&refs->list, const struct git_ref *, ref)
-        list[n++] = (struct packed_ref){ref->name, ref->id};
+        list[n++] = (struct packed_ref){git_ref_name(ref), git_ref_id(ref)};
     for (size_t i = 0; i < points; i++) {
         const struct header_point *p = &h->points.items[i];
-        struct str name = arena_fmt(a, "refs/weir/%" PRId64 "/%s/" STR_FMT, p->at_s,
-                                    p->is_new ? "new" : "was", STR_ARG(str_skip(p->name, 5)));
-        list[n++] = (struct packed_ref){name, p->id};
+        struct str name =
+            arena_fmt(a, "refs/weir/%" PRId64 "/%s/" STR_FMT, p->at_s, p->is_new ? "new" : "was",
+                      STR_ARG(str_skip(git_ref_name(&p->ref), 5)));
+        list[n++] = (struct packed_ref){name, git_ref_id(&p->ref)};
     }
     packed_rename(list, n, a, git_id_len(refs->is_sha256));
     for (size_t i = 0; i < n; i++)

@@ -58,7 +58,7 @@ static void intake_whole(struct intake *in, const struct pack_seen *e, struct en
     digests_free(in->digests);
     in->digests = NULL;
     memcpy(entry->id, id.bytes, ENTRY_ID_LEN);
-    entry->type = (uint8_t)e->type;
+    entry->type = (unsigned)e->type & 7;
     entry->crc = in->crc;
     in->crc = 0;
 }
@@ -82,16 +82,26 @@ static int intake_entry(void *ctx, const struct pack_seen *e, uint64_t end, stru
 {
     struct intake *in = ctx;
     struct packed *p = in->p;
-    struct entry entry = {.at = e->at,
-                          .size = e->size,
+    struct entry entry = {.at = e->at & ENTRY_SIZE_MAX,
+                          .size = e->size & ENTRY_SIZE_MAX,
                           .base = ENTRY_NO_BASE,
-                          .head = (uint8_t)(e->data_at - e->at),
-                          .stored = (uint8_t)e->type};
+                          .head = (e->data_at - e->at) & 63,
+                          .stored = (unsigned)e->type & 7};
 
-    if (p->entries.len == PACKED_ENTRIES_MAX)
-        return err_set(err, ERR_TOO_LARGE, "the tree has more than %d objects", PACKED_ENTRIES_MAX);
-    if (e->type == PACK_REF_DELTA)
+    if (p->entries.len == p->o.entries_max)
+        return err_set(err, ERR_TOO_LARGE, "the tree has more than %" PRIu32 " objects",
+                       p->o.entries_max);
+    /* An entry of the table, and its index in the order of ids. */
+    int code = large_reach(p->o.hold, &p->table_reached,
+                           (p->entries.len + 1) * (sizeof(entry) + sizeof(*p->by_id)), err);
+    if (code < 0)
+        return code;
+    if (e->type == PACK_REF_DELTA) {
+        if (++p->ref_deltas > PACKED_REF_DELTAS_MAX)
+            return err_set(err, ERR_TOO_LARGE, "the pack has more than %d deltas by id",
+                           PACKED_REF_DELTAS_MAX);
         memcpy(entry.id, e->base_id, ENTRY_ID_LEN);
+    }
     if (e->type == PACK_OFS_DELTA && (entry.base = entry_at(p, e->base_at)) == ENTRY_NO_BASE)
         return err_set(err, ERR_PARSE, "the base of a delta is not an entry before it");
     if (seen_is_delta(e))
@@ -127,8 +137,11 @@ static int packed_take(struct packed *p, struct reader *pack, struct err *err)
 {
     struct intake in = {.p = p};
     struct pack_watch watch = {intake_data, intake_entry, &in};
-    struct pack_options o = {
-        .is_sha256 = p->o.is_sha256, .walk = true, .limits = p->o.limits, .watch = &watch};
+    struct pack_options o = {.is_sha256 = p->o.is_sha256,
+                             .walk = true,
+                             .limits = p->o.limits,
+                             .watch = &watch,
+                             .hold = p->o.hold};
     struct pack_check *check = pack_check_new(&o);
     struct pack_result result;
     int code = packed_take_bytes(p, check, pack, err);
@@ -148,6 +161,9 @@ int packed_open(struct packed **out, struct reader *pack, const struct packed_op
     struct packed *p = xzalloc(sizeof(*p));
 
     p->o = *o;
+    if (!p->o.entries_max)
+        p->o.entries_max = PACKED_ENTRIES_MAX;
+    p->cache_max = PACKED_CACHE_MIN;
     p->fd = -1;
     p->chain = xcalloc(PACKED_CHAIN_MAX + 1, sizeof(*p->chain));
     p->inflate = xzalloc(sizeof(*p->inflate));
@@ -169,6 +185,7 @@ void packed_close(struct packed *p)
     if (!p)
         return;
     packed_cache_release(p);
+    large_give(p->o.hold, p->cache_max - PACKED_CACHE_MIN);
     fd_close(&p->fd);
     vec_release(&p->entries);
     free(p->by_id);
@@ -198,7 +215,7 @@ int packed_find(struct packed_object *out, const struct packed *p,
         return err_set(err, ERR_NOT_FOUND, "an object of the tree is not in the pack");
     uint32_t index = p->by_id[low];
     *out = (struct packed_object){.index = index,
-                                  .type = e->type,
+                                  .type = (enum pack_type)e->type,
                                   .size = e->size,
                                   .crc = e->crc,
                                   .is_whole = e->stored == e->type,

@@ -7,9 +7,9 @@
  *
  * The pack may be hostile, so everything has a limit: the bytes of the file, the entries, the
  * length of a chain of deltas, the size of an object that is a delta, and the bytes that may be
- * built from deltas in all. Memory is 48 bytes for each entry, and a cache of PACKED_CACHE bytes.
- * Objects of more than 1 MiB that are built from deltas lie in scratch files (os/scratch.h). A
- * struct packed belongs to one thread. */
+ * built from deltas in all. Memory is 44 bytes for each entry, and a cache of at most PACKED_CACHE
+ * bytes. Objects of more than 1 MiB lie in scratch files (os/scratch.h) when they are read, of
+ * which a few MiB are in memory at a time. A struct packed belongs to one thread. */
 #ifndef ARCHIVE_OBJECT_H
 #define ARCHIVE_OBJECT_H
 
@@ -21,8 +21,10 @@
 
 enum {
     PACKED_CHAIN_MAX = 4096, /* most deltas between an object and a base that is not a delta */
-    PACKED_CACHE = 32 * 1024 * 1024,       /* bytes */
-    PACKED_ENTRIES_MAX = 1250 * 1000,      /* most entries: a million files and their folders */
+    PACKED_CACHE_MIN = 1024 * 1024,        /* bytes of the cache that are always there */
+    PACKED_CACHE = 8 * 1024 * 1024,        /* most bytes of the cache */
+    PACKED_ENTRIES_MAX = 1000 * 1000,      /* most entries: files and folders that differ */
+    PACKED_REF_DELTAS_MAX = 250 * 1000,    /* most deltas that name their base by id */
     PACKED_DELTA_MAX = 1024 * 1024 * 1024, /* most bytes of an object that is stored as a delta */
 };
 
@@ -33,7 +35,9 @@ struct packed_options {
     const char *folder;          /* an existing folder for scratch files; borrowed */
     struct pack_limits limits;   /* limits.pack is also the limit of the scratch file */
     uint64_t work_max;           /* most bytes that may be inflated and built from deltas in all */
+    uint32_t entries_max;        /* 0: PACKED_ENTRIES_MAX */
     const _Atomic(bool) *cancel; /* true: calls end with ERR_CANCELED; may be NULL */
+    struct large_hold *hold;     /* pays for table and cache; borrowed; may be NULL */
 };
 
 /* Reads the pack to its end. ERR_PARSE: the pack is damaged, or it lacks the base of a delta.
@@ -61,6 +65,10 @@ int packed_find(struct packed_object *out, const struct packed *p,
  * */
 int packed_read(struct packed *p, const struct packed_object *object, uint64_t max,
                 struct str *data, struct err *err) MUST_CHECK;
+
+/* Lets the last data that were read leave the memory, as far as they lie in a scratch file. They
+ * can still be used. A caller that goes through large data calls this every SCRATCH_STEP bytes. */
+void packed_drop(struct packed *p);
 
 int packed_fd(const struct packed *p); /* the scratch file with the pack; borrowed */
 

@@ -1,7 +1,8 @@
 /* The data of objects: inflates them from the scratch file, builds them from their bases by deltas,
  * and keeps them in a cache.
  *
- * When the cache is full, the data that were used least recently are dropped. The data that were
+ * The cache grows while the buffers of the process (large.h) have room. When it is full, the data
+ * that were used least recently are dropped. The data that were
  * added last always stay: the caller of packed_data() borrows them, or they are the base of the
  * object that is built next. */
 #include "archive/object_int.h"
@@ -12,6 +13,8 @@
 #include <inttypes.h>
 #include <isa-l/igzip_lib.h>
 #include <stdlib.h>
+
+enum { DATA_SMALL = 64 * 1024 }; /* the memory for objects up to this size is not counted */
 
 /* --- the cache --- */
 
@@ -70,7 +73,10 @@ static struct cached *cache_add(struct packed *p, uint32_t index, struct scratch
     *cache_place(p, index) = c;
     cache_link(p, c);
     p->cached_bytes += c->mem.size + sizeof(*c);
-    while (p->cached_bytes > PACKED_CACHE && p->oldest != c)
+    while (p->cached_bytes > p->cache_max && p->cache_max < PACKED_CACHE &&
+           large_try(p->o.hold, PACKED_CACHE_MIN))
+        p->cache_max += PACKED_CACHE_MIN;
+    while (p->cached_bytes > p->cache_max && p->oldest != c)
         cache_drop(p, p->oldest);
     return c;
 }
@@ -115,9 +121,13 @@ static int entry_inflate(struct packed *p, uint32_t index, size_t size, struct s
     p->inflate->crc_flag = ISAL_ZLIB;
     p->inflate->next_out = size ? out->p : &none;
     p->inflate->avail_out = (uint32_t)size;
-    while (code == 0 && p->inflate->block_state != ISAL_BLOCK_FINISH) {
+    for (size_t left = size; code == 0 && p->inflate->block_state != ISAL_BLOCK_FINISH;) {
         if (p->inflate->avail_in == 0)
             code = inflate_piece(p, &at, end, err);
+        if (left - p->inflate->avail_out >= SCRATCH_STEP) {
+            left = p->inflate->avail_out;
+            scratch_mem_drop(out);
+        }
         if (code == 0 && isal_inflate(p->inflate) != ISAL_DECOMP_OK)
             code = packed_damaged(err);
         if (p->inflate->avail_out == 0 && p->inflate->avail_in &&
@@ -160,17 +170,25 @@ static int delta_begin(struct packed *p, struct str *delta, size_t base_size,
     return packed_work(p, out->result, err);
 }
 
-static int delta_make(struct packed *p, struct str delta, struct str base, struct scratch_mem *out,
-                      struct err *err)
+static int delta_make(struct packed *p, const struct scratch_mem *from,
+                      const struct scratch_mem *base, struct scratch_mem *out, struct err *err)
 {
+    struct str delta = str_n(from->p, from->size);
     struct delta_sizes sizes;
-    int code = delta_begin(p, &delta, base.len, &sizes, err);
+    bool done = false;
+    int code = delta_begin(p, &delta, base->size, &sizes, err);
 
     if (code == 0)
         code = scratch_mem_init(out, p->o.folder, (size_t)sizes.result, err);
     if (code < 0)
         return code;
-    code = delta_apply(out->p, out->size, base, delta, err);
+    struct delta_run run = {out->p, out->size, str_n(base->p, base->size), delta};
+    while (code == 0 && !done) {
+        code = delta_run_some(&run, SCRATCH_STEP, &done, err);
+        scratch_mem_drop(out);
+        scratch_mem_drop(base);
+        scratch_mem_drop(from);
+    }
     if (code < 0)
         scratch_mem_release(out);
     return code;
@@ -190,8 +208,8 @@ static int delta_size(struct packed *p, const struct entry *e, uint64_t *out, st
     return code;
 }
 
-static int entry_make(struct packed *p, uint32_t index, struct str base, struct scratch_mem *out,
-                      struct err *err)
+static int entry_make(struct packed *p, uint32_t index, const struct scratch_mem *base,
+                      struct scratch_mem *out, struct err *err)
 {
     const struct entry *e = &p->entries.items[index];
     struct scratch_mem delta = {0};
@@ -203,7 +221,7 @@ static int entry_make(struct packed *p, uint32_t index, struct str base, struct 
     if (code == 0)
         code = entry_inflate(p, index, (size_t)size, &delta, err);
     if (code == 0)
-        code = delta_make(p, str_n(delta.p, delta.size), base, out, err);
+        code = delta_make(p, &delta, base, out, err);
     scratch_mem_release(&delta);
     return code;
 }
@@ -214,7 +232,8 @@ static int entry_whole(struct packed *p, uint32_t index, struct scratch_mem *out
     const struct entry *e = &p->entries.items[index];
 
     if (e->size > PACKED_DELTA_MAX)
-        return err_set(err, ERR_TOO_LARGE, "the base of a delta has %" PRIu64 " bytes", e->size);
+        return err_set(err, ERR_TOO_LARGE, "the base of a delta has %" PRIu64 " bytes",
+                       (uint64_t)e->size);
     int code = packed_work(p, e->size, err);
     return code < 0 ? code : entry_inflate(p, index, (size_t)e->size, out, err);
 }
@@ -235,6 +254,23 @@ static size_t chain_find(struct packed *p, uint32_t index, struct cached **base)
     return len;
 }
 
+/* Takes memory for building the object of an entry: a delta, its base and the result may lie on the
+ * heap at the same time, each up to SCRATCH_HEAP_MAX bytes. The cache has room for small ones. */
+static int data_take(struct packed *p, uint32_t index, struct err *err)
+{
+    size_t size = p->entries.items[index].size < SCRATCH_HEAP_MAX
+                      ? (size_t)p->entries.items[index].size
+                      : SCRATCH_HEAP_MAX;
+
+    return size > DATA_SMALL ? large_reach(p->o.hold, &p->data_reached, 3 * size, err) : 0;
+}
+
+void packed_drop(struct packed *p)
+{
+    if (p->newest)
+        scratch_mem_drop(&p->newest->mem);
+}
+
 int packed_data(struct packed *p, uint32_t index, struct str *data, struct err *err)
 {
     struct cached *base;
@@ -244,8 +280,11 @@ int packed_data(struct packed *p, uint32_t index, struct str *data, struct err *
     while (left && code == 0) {
         struct scratch_mem mem = {0};
         uint32_t next = p->chain[--left];
+        code = data_take(p, next, err);
+        if (code < 0)
+            break;
         if (base)
-            code = entry_make(p, next, str_n(base->mem.p, base->mem.size), &mem, err);
+            code = entry_make(p, next, &base->mem, &mem, err);
         else
             code = entry_whole(p, next, &mem, err);
         if (code == 0)

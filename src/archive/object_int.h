@@ -8,27 +8,32 @@
 #include "os/scratch.h"
 
 enum {
-    /* Bytes of an id in the table: the whole of a SHA-1, the beginning of a SHA-256. */
-    ENTRY_ID_LEN = 20,
+    /* Bytes of an id in the table: its beginning. Finding two objects with the same beginning takes
+     * no less work than finding two objects with the same SHA-1. */
+    ENTRY_ID_LEN = 16,
     ENTRY_NO_BASE = UINT32_MAX,
-    CACHE_BUCKETS = 1 << 14,
+    CACHE_BUCKETS = 1 << 12,
     INFLATE_IN = 64 * 1024, /* bytes that are read from the scratch file at once */
 };
+
+#define ENTRY_SIZE_MAX ((UINT64_C(1) << 48) - 1)
 
 /* One entry of the pack. Entries are in the order of the pack, so the next one begins where this
  * one ends. */
 struct entry {
-    uint64_t at;
-    uint64_t size; /* bytes of the entry's data; for a solved delta, bytes of the object */
-    uint32_t crc;  /* CRC-32 of the object's data; set when the entry is solved */
-    uint32_t base; /* index of the base of a delta; ENTRY_NO_BASE: none, or not known yet */
-    uint16_t depth;
-    uint8_t head;   /* bytes before the zlib stream */
-    uint8_t stored; /* how the entry is stored in the pack: an enum pack_type */
-    uint8_t type;   /* type of the object; 0: not solved yet */
+    uint64_t at : 48;
+    uint64_t head : 6;   /* bytes before the zlib stream */
+    uint64_t stored : 3; /* how the entry is stored in the pack: an enum pack_type */
+    uint64_t type : 3;   /* type of the object; 0: not solved yet */
+    uint64_t size : 48;  /* bytes of the entry's data; for a solved delta, bytes of the object */
+    uint64_t depth : 13; /* at most PACKED_CHAIN_MAX */
+    uint32_t crc;        /* CRC-32 of the object's data; set when the entry is solved */
+    uint32_t base;       /* index of the base of a delta; ENTRY_NO_BASE: none, or not known yet */
     /* The id of the object. In a delta by id that is not solved yet, the id of its base. */
     unsigned char id[ENTRY_ID_LEN];
 };
+
+_Static_assert(sizeof(struct entry) == 40, "docs/archive.md names this size");
 
 /* Data of an object in memory. */
 struct cached {
@@ -45,13 +50,14 @@ struct packed {
     VEC(struct entry) entries;
     uint32_t *by_id; /* indexes of solved entries, sorted by id */
     size_t by_id_len;
-    uint32_t deltas, doubles;
+    uint32_t deltas, ref_deltas, doubles;
     uint64_t work; /* bytes that were inflated and built from deltas so far */
 
     struct cached *buckets[CACHE_BUCKETS];
     struct cached *newest, *oldest;
-    size_t cached_bytes;
-    uint32_t *chain; /* PACKED_CHAIN_MAX indexes, for packed_data() */
+    size_t cached_bytes, cache_max;
+    size_t table_reached, data_reached; /* bytes that o.hold has paid for */
+    uint32_t *chain;                    /* PACKED_CHAIN_MAX indexes, for packed_data() */
     struct inflate_state *inflate;
     unsigned char *in; /* INFLATE_IN bytes */
 };
@@ -64,8 +70,6 @@ void packed_cache_release(struct packed *p);
 
 /* object_solve.c: finds the base of every delta, and computes type, size, id and checksum. */
 int packed_solve(struct packed *p, struct err *err) MUST_CHECK;
-void packed_hash(unsigned char out[ENTRY_ID_LEN], enum pack_type type, struct str data,
-                 bool is_sha256);
 /* The prefix that is hashed before an object's data, such as "blob 12" and a NUL. Returns its
  * length. */
 size_t packed_head(char out[32], enum pack_type type, uint64_t size);

@@ -23,20 +23,24 @@ size_t packed_head(char out[32], enum pack_type type, uint64_t size)
     return (size_t)snprintf(out, 32, "%s %llu", packed_types[type], (unsigned long long)size) + 1;
 }
 
-void packed_hash(unsigned char out[ENTRY_ID_LEN], enum pack_type type, struct str data,
-                 bool is_sha256)
+/* Computes the id and the checksum of an entry's object, whose data were read last. */
+static void solve_hash(struct packed *p, struct entry *e, struct str data)
 {
-    enum digest_kind kind = is_sha256 ? DIGEST_SHA256 : DIGEST_SHA1;
+    enum digest_kind kind = p->o.is_sha256 ? DIGEST_SHA256 : DIGEST_SHA1;
     struct digests *d = digests_new(1u << kind);
     struct digest_value id;
     char head[32];
-    size_t len = packed_head(head, type, data.len);
 
-    digests_update(d, str_n(head, len));
-    digests_update(d, data);
+    digests_update(d, str_n(head, packed_head(head, (enum pack_type)e->type, data.len)));
+    for (e->crc = 0; data.len; data = str_skip(data, size_min(data.len, SCRATCH_STEP))) {
+        struct str piece = str_head(data, SCRATCH_STEP);
+        digests_update(d, piece);
+        e->crc = crc32_gzip_refl(e->crc, (const unsigned char *)piece.p, piece.len);
+        packed_drop(p);
+    }
     digests_final(d, kind, &id);
     digests_free(d);
-    memcpy(out, id.bytes, ENTRY_ID_LEN);
+    memcpy(e->id, id.bytes, ENTRY_ID_LEN);
 }
 
 /* --- lists that are sorted by id --- */
@@ -127,11 +131,10 @@ static int solve_one(struct solve *s, uint32_t index, struct err *err)
     int code = packed_data(p, index, &data, err);
     if (code < 0)
         return code;
-    e->depth = (uint16_t)(base->depth + 1);
+    e->depth = (base->depth + 1u) & 8191;
     e->type = base->type;
-    e->size = data.len;
-    e->crc = crc32_gzip_refl(0, (const unsigned char *)data.p, data.len);
-    packed_hash(e->id, e->type, data, p->o.is_sha256);
+    e->size = data.len & ENTRY_SIZE_MAX;
+    solve_hash(p, e, data);
     s->open--;
     solve_wake(s, index);
     return 0;

@@ -11,10 +11,12 @@
 #include <stdlib.h>
 
 enum {
-    PACK_OUT = 64 * 1024,  /* most bytes that are inflated at once */
-    STARTS_BITS = 1 << 27, /* size of `starts` in bits: 16 MiB */
-    CARRY_MAX = 16,        /* most bytes that the inflater has read but not used */
-    PACK_VARINT_MAX = 10,  /* most bytes of a size or an offset */
+    PACK_OUT = 64 * 1024,      /* most bytes that are inflated at once */
+    STARTS_BITS_MIN = 1 << 19, /* least size of `starts` in bits: 64 KiB */
+    STARTS_BITS_MAX = 1 << 26, /* largest size: 8 MiB */
+    STARTS_BITS_EACH = 128,    /* bits for each entry */
+    CARRY_MAX = 16,            /* most bytes that the inflater has read but not used */
+    PACK_VARINT_MAX = 10,      /* most bytes of a size or an offset */
 };
 
 enum pack_state { IN_HEADER, IN_SIZE, IN_OFFSET, IN_BASE, IN_DATA, IN_TRAILER };
@@ -45,7 +47,8 @@ struct pack_check {
     unsigned varint; /* bytes of the current number that were read so far */
     uint64_t by_type[PACK_TYPES], inflated_all;
     /* One bit for each hash value; it is set if an entry begins at an offset with this hash. */
-    unsigned char *starts;
+    unsigned char *starts; /* NULL: the count of entries is not known yet */
+    size_t start_bits;
     struct inflate_state inflate;
     unsigned char out[PACK_OUT];
 };
@@ -57,8 +60,6 @@ struct pack_check *pack_check_new(const struct pack_options *o)
     p->o = *o;
     p->hash_len = o->is_sha256 ? 32 : 20;
     p->digests = digests_new(1u << (o->is_sha256 ? DIGEST_SHA256 : DIGEST_SHA1));
-    if (o->walk)
-        p->starts = pages_new(STARTS_BITS / 8);
     return p;
 }
 
@@ -67,7 +68,9 @@ void pack_check_free(struct pack_check *p)
     if (!p)
         return;
     digests_free(p->digests);
-    pages_free(p->starts, STARTS_BITS / 8);
+    pages_free(p->starts, p->start_bits / 8);
+    if (p->starts && p->start_bits > STARTS_BITS_MIN)
+        large_give(p->o.hold, p->start_bits / 8);
     free(p);
 }
 
@@ -99,21 +102,34 @@ static void pack_hash(struct pack_check *p, struct str bytes)
 
 /* --- places where entries begin --- */
 
-static size_t start_bit(uint64_t offset)
+/* Allocates the filter. A pack may lie about its count, so the size has a limit. */
+static void starts_init(struct pack_check *p)
 {
-    return hash_xxh3(str_n(&offset, sizeof(offset)), 0) % STARTS_BITS;
+    size_t bits = STARTS_BITS_MIN;
+
+    while (bits < STARTS_BITS_MAX && bits / STARTS_BITS_EACH < p->count)
+        bits *= 2;
+    while (bits > STARTS_BITS_MIN && !large_try(p->o.hold, bits / 8))
+        bits /= 2;
+    p->starts = pages_new(bits / 8);
+    p->start_bits = bits;
+}
+
+static size_t start_bit(const struct pack_check *p, uint64_t offset)
+{
+    return hash_xxh3(str_n(&offset, sizeof(offset)), 0) % p->start_bits;
 }
 
 static void start_note(struct pack_check *p)
 {
-    size_t bit = start_bit(p->entry_at);
+    size_t bit = start_bit(p, p->entry_at);
 
     p->starts[bit / 8] |= (unsigned char)(1u << bit % 8);
 }
 
 static bool start_is_known(const struct pack_check *p, uint64_t offset)
 {
-    size_t bit = start_bit(offset);
+    size_t bit = start_bit(p, offset);
 
     return p->starts[bit / 8] >> bit % 8 & 1;
 }
@@ -145,6 +161,8 @@ static int header_step(struct pack_check *p, struct str bytes, size_t *took, str
     if (memcmp(p->field, "PACK", 4) != 0 || be32_read(p->field + 4) != 2)
         return pack_bad(p, err, "it does not begin as a pack of version 2");
     p->count = be32_read(p->field + 8);
+    if (p->o.walk)
+        starts_init(p);
     entry_next(p);
     return 0;
 }

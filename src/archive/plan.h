@@ -30,7 +30,8 @@ struct plan_item {
     bool disabled, foreign, has_wiki; /* see struct forge_repo */
     /* The repository was renamed, and another listed repository has its old name now. */
     bool old_name_taken;
-    bool failed; /* set by the sync: the repository is not done (outcome.h) */
+    bool has_bundle, has_zip; /* the satellite has the objects that the record names */
+    bool failed;              /* set by the sync: the repository is not done (outcome.h) */
 };
 
 /* A repository as the forge's list describes it. Strings are borrowed for the call. */

@@ -34,6 +34,10 @@ void repo_work_init(struct repo_work *w, const struct repo_call *c)
     const struct archive *x = c->scope->archive;
 
     *w = (struct repo_work){.call = c, .scope = c->scope, .arena = c->arena, .item = c->item};
+    w->own_hold = (struct large_hold){.room = &c->scope->archive->large,
+                                      .cancel = c->scope->cancel,
+                                      .wait_ms = c->scope->archive->timeout_ms};
+    w->hold = c->hold ? c->hold : &w->own_hold;
     w->job = (struct bundle_job){
         .bucket = &w->bucket.bucket,
         .arena = c->arena,
@@ -42,7 +46,17 @@ void repo_work_init(struct repo_work *w, const struct repo_call *c)
         .check = x->check,
         .source_id = c->item->next.id,
         .fence = c->scope->fence,
+        .hold = w->hold,
+        .scratch = x->scratch,
     };
+}
+
+void repo_forget_lists(struct repo_work *w)
+{
+    bundle_header_release(&w->old.header);
+    if (w->remote)
+        git_remote_forget_refs(w->remote);
+    large_release(&w->own_hold);
 }
 
 void repo_disconnect(struct repo_work *w)
@@ -166,7 +180,7 @@ int repo_connect(struct repo_work *w, struct err *err)
         .allow_private = w->scope->forge->allow_private && repo_is_home(w),
         .limits = {.total_ms = x->timeout_ms, .pack_max = x->check.limits.pack},
         .cancel = w->scope->cancel,
-        .large_list = &w->scope->archive->large_list,
+        .hold = w->hold,
     };
     struct forge_fault no_seat = {0};
     struct fetch_fault fault = {0};
@@ -382,6 +396,7 @@ static int repo_zip_write(struct repo_work *w, const struct git_refs *refs, stru
                             .pack = x->check.limits,
                             .limits = zip_usual_limits,
                             .cancel = w->scope->cancel,
+                            .hold = w->hold,
                             .mtime_ms = w->scope->now_ms};
     struct zip_result result = {0};
 
@@ -408,6 +423,8 @@ static int repo_catch_up(struct repo_work *w, struct err *err)
         code = repo_update(w, err);
     if (code == 0 && w->outcome == ARCHIVE_UNCHANGED)
         w->outcome = outcome;
+    if (code == 0)
+        repo_forget_lists(w);
     return code;
 }
 
@@ -448,6 +465,7 @@ static int repo_zip(struct repo_work *w, struct err *err)
     const struct git_refs *refs = git_remote_refs(w->remote);
     code = repo_zip_write(w, refs, pack, err);
     reader_close(pack);
+    large_release(&w->own_hold);
     if (code < 0)
         return repo_zip_failed(w, code, err);
     w->item->next.zip = repo_keep(w, tip);
@@ -513,7 +531,10 @@ static int repo_run(struct repo_work *w, struct err *err)
         code = repo_connect(w, err);
     if (code == 0)
         code = repo_update(w, err);
-    return code < 0 ? code : repo_run_parts(w, err);
+    if (code < 0)
+        return code;
+    repo_forget_lists(w);
+    return repo_run_parts(w, err);
 }
 
 /* Whether the sync of the account must stop. */
@@ -555,6 +576,7 @@ static int repo_end(struct repo_work *w, int code, struct repo_fault *fault, str
     repo_disconnect(w);
     if (w->has_old)
         bundle_old_release(&w->old);
+    large_release(&w->own_hold);
     if (repo_must_stop(w, code)) {
         atomic_store(&w->scope->stop, true);
         return code == ERR_CANCELED ? code : err_set(err, ERR_BUSY, "the account's lock was lost");

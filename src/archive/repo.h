@@ -50,8 +50,9 @@ struct repo_fault {
 struct repo_call {
     struct sync_scope *scope;
     struct plan_item *item;
-    struct arena *arena; /* for this call */
-    struct arena *keep;  /* memory of the plan; used under the scope's lock */
+    struct arena *arena;     /* for this call */
+    struct arena *keep;      /* memory of the plan; used under the scope's lock */
+    struct large_hold *hold; /* pays for lists; NULL: the repository has a hold of its own */
 };
 int repo_sync(const struct repo_call *c, struct repo_fault *fault, struct err *err) MUST_CHECK;
 

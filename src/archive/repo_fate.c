@@ -292,6 +292,8 @@ int repo_settle(struct repo_work *w, struct err *err)
     }
     if (code == ERR_CORRUPT)
         return repo_put_aside(w, "damaged-", STR_EMPTY, err);
+    if (code == ERR_TOO_LARGE) /* its header is past the limits of this weir */
+        return repo_put_aside(w, "", STR_EMPTY, err);
     if (code < 0 && code != ERR_NOT_FOUND)
         return repo_fail_storage(w, "upload", code, err);
     return 0;

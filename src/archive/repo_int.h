@@ -22,6 +22,8 @@ struct repo_work {
     /* ETag of the stored bundle that a fresh one replaces; empty: there is no stored bundle. */
     struct str replaces;
     struct git_remote *remote;
+    struct large_hold own_hold; /* memory for lists, unless the caller has given a hold */
+    struct large_hold *hold;    /* own_hold, or that of the caller */
     struct forge_seat seat;
     bool has_seat;
     struct repo_fault fault; /* why it failed */
@@ -37,6 +39,8 @@ int repo_connect(struct repo_work *w, struct err *err) MUST_CHECK;
 /* Updates the bundle to the server's state. */
 int repo_update(struct repo_work *w, struct err *err) MUST_CHECK;
 void repo_disconnect(struct repo_work *w); /* may be called twice */
+/* Frees the lists of refs, which are not needed any more when the bundle is up to date. */
+void repo_forget_lists(struct repo_work *w);
 
 /* Saves the options (extras.h) that are switched on. repo_connect() must have succeeded. */
 int repo_extras(struct repo_work *w, struct err *err) MUST_CHECK;

@@ -21,6 +21,7 @@ static int part_sync(struct repo_work *w, struct err *err)
     repo_disconnect(w);
     if (w->has_old)
         bundle_old_release(&w->old);
+    large_release(&w->own_hold);
     return code;
 }
 
@@ -57,6 +58,7 @@ int repo_wiki(struct repo_work *w, struct err *err)
     if (!w->scope->forge->wants.wikis || w->item->foreign)
         return 0;
     repo_disconnect(w);
+    large_release(&w->own_hold); /* the wiki waits for a seat, and has a hold of its own */
     item.next.id = w->item->next.id;
     item.next.name = arena_fmt(w->arena, STR_FMT "@wiki", STR_ARG(w->item->next.name));
     item.next.url = wiki_url(w);
@@ -126,6 +128,7 @@ int repo_extras(struct repo_work *w, struct err *err)
                        .id = w->item->next.id,
                        .now_ms = w->scope->now_ms,
                        .cancel = w->scope->cancel,
+                       .hold = w->hold,
                        .log = a->log};
     struct extras_state state;
     struct buf text = BUF_INIT(EXTRA_STATE_MAX);
@@ -136,6 +139,7 @@ int repo_extras(struct repo_work *w, struct err *err)
     int code = forge_session_open(&x.session, a->forges, w->scope->account->host, x.cancel, err);
     if (code < 0)
         return repo_fail(w, ARCHIVE_PROTOCOL, "list", code, err);
+    forge_session_set_hold(x.session, w->hold);
     code = extras_run(w, &x, &state, err);
     /* The state is stored even after a failure, so that the next sync does not read the same lists
      * again. */
@@ -144,6 +148,7 @@ int repo_extras(struct repo_work *w, struct err *err)
         w->item->next.extra = repo_keep(w, buf_str(&text));
     buf_release(&text);
     forge_session_close(x.session);
+    large_release(&w->own_hold);
     if (code == 0 && x.too_big[0])
         code = repo_fail(w, ARCHIVE_TOO_BIG, "fetch", err_set(err, ERR_TOO_LARGE, "%s", x.too_big),
                          err);

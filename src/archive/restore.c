@@ -111,7 +111,7 @@ static int restore_from(struct restore_source *s, struct bundle_header *h,
         return code;
     git_refs_init(&then, h->refs.is_sha256);
     if (s->o->has_at)
-        code = bundle_header_at(&then, h, s->o->at_s, err);
+        bundle_header_at(&then, h, s->o->at_s);
     const struct git_refs *refs = s->o->has_at ? &then : &h->refs;
     if (code == 0)
         code = restore_beside(s, refs, h, err);

@@ -173,6 +173,7 @@ static void engine_settings(struct archive *x, const struct conf *c)
                    .inflated = UINT64_C(64) << 30,
                    .inflated_times = 200},
     };
+    large_room_init(&x->large);
     x->timeout_ms = c->archive.timeout_ms;
     x->scratch_max = c->archive.scratch;
     x->resync_after_ms = c->archive.resync_after_ms;

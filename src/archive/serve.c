@@ -81,8 +81,8 @@ static void serve_advert_v0(struct buf *out, const struct bundle_header *h)
         is_first = false;
     }
     vec_each (&r->list, const struct git_ref *, ref) {
-        serve_hex(id, ref->id, h);
-        serve_line(out, h, id, ref->name, is_first);
+        serve_hex(id, git_ref_id(ref), h);
+        serve_line(out, h, id, git_ref_name(ref), is_first);
         is_first = false;
     }
     if (is_first) {
@@ -125,9 +125,9 @@ static void serve_ids_init(struct serve_ids *s, const struct bundle_header *h)
     s->id_len = git_id_len(h->refs.is_sha256);
     s->list = xcalloc(h->refs.list.len + h->points.len + 1, sizeof(*s->list));
     vec_each (&h->refs.list, const struct git_ref *, ref)
-        s->list[n++] = ref->id;
+        s->list[n++] = git_ref_id(ref);
     vec_each (&h->points, const struct header_point *, point)
-        s->list[n++] = point->id;
+        s->list[n++] = git_ref_id(&point->ref);
     if (h->refs.has_head)
         s->list[n++] = h->refs.head;
     s->count = n;
@@ -323,9 +323,9 @@ static void serve_ls_refs(struct buf *out, const struct serve_ask *ask,
 
     serve_head(out, ask, h);
     vec_each (&h->refs.list, const struct git_ref *, ref)
-        if (serve_shows(ask, ref->name)) {
-            serve_hex(id, ref->id, h);
-            pkt_line(out, "%s " STR_FMT, id, STR_ARG(ref->name));
+        if (serve_shows(ask, git_ref_name(ref))) {
+            serve_hex(id, git_ref_id(ref), h);
+            pkt_line(out, "%s " STR_FMT, id, STR_ARG(git_ref_name(ref)));
         }
     pkt_mark(out, PKT_FLUSH);
 }

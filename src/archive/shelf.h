@@ -90,8 +90,9 @@ int shelf_list(struct shelf *s, struct arena *a, const struct list_options *o,
 
 /* --- writing --- */
 
-/* Puts an object. `o` has headers, conditions and verify(); this function sets owner and
- * encryption. If `size` is UINT64_MAX, the size is not known. */
+/* Puts an object. `o` has headers, conditions and verify(). An ETag in a condition has its quotes,
+ * because S3 endpoints may refuse it without them. This function sets owner and encryption. If
+ * `size` is UINT64_MAX, the size is not known. */
 int shelf_put(struct shelf *s, struct arena *a, struct str key, struct reader *body, uint64_t size,
               const struct put_options *o, struct put_result *out, struct err *err) MUST_CHECK;
 /* The header x-amz-meta-mtime with a time in ms since 1970, in the arena. rclone shows this time as

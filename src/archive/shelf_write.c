@@ -181,8 +181,10 @@ int shelf_put(struct shelf *s, struct arena *a, struct str key, struct reader *b
     struct shelf_proof proof = {s, &p, o};
     struct shelf_source from = source_of(body);
     struct put_options own = *o;
-    int code = shelf_open_put(&p, s, a, key, err);
+    struct str match = o->conditions.if_match;
 
+    BUG_ON(match.len && match.p[0] != '"');
+    int code = shelf_open_put(&p, s, a, key, err);
     if (code < 0)
         return code;
     own.meta.owner = s->user;

@@ -19,7 +19,8 @@ enum {
     ZLIB_FRAME = ZLIB_HEAD + 4, /* these bytes and the 4 bytes after the data */
 };
 
-const struct zip_limits zip_usual_limits = {ZIP_DEPTH_MAX, ZIP_FILES_MAX, ZIP_BYTES_MAX};
+const struct zip_limits zip_usual_limits = {ZIP_DEPTH_MAX, ZIP_FILES_MAX, ZIP_BYTES_MAX,
+                                            ZIP_TREE_MAX};
 
 /* The mode of Unix that an entry has in the ZIP file, by the kind of the entry. */
 static const unsigned zip_modes[] = {
@@ -62,6 +63,7 @@ struct zip {
     struct buf out;
     size_t out_at;
     struct str held; /* borrowed from the packed objects or the deflater */
+    size_t given;    /* bytes of `held` that were read since their memory was dropped */
     struct file_range range;
 };
 
@@ -142,6 +144,11 @@ static int zip_copy(struct zip *z, const struct packed_object *blob, struct zip_
     return zip_begin(z, e, err);
 }
 
+static void zip_drop(void *packed)
+{
+    packed_drop(packed);
+}
+
 static int zip_deflate(struct zip *z, const struct packed_object *blob, struct zip_entry *e,
                        struct err *err)
 {
@@ -149,7 +156,7 @@ static int zip_deflate(struct zip *z, const struct packed_object *blob, struct z
     int code = packed_read(z->packed, blob, PACKED_DELTA_MAX, &data, err);
 
     if (code == 0)
-        code = zip_deflater_run(z->deflater, data, &deflated, err);
+        code = zip_deflater_run(z->deflater, data, zip_drop, z->packed, &deflated, err);
     if (code < 0)
         return code;
     bool smaller = deflated.len < data.len;
@@ -191,7 +198,7 @@ static int zip_enter(struct zip *z, const unsigned char *tree, struct err *err)
                        z->o.limits.depth);
     int code = zip_find(z, tree, PACK_TREE, &level.tree, err);
     if (code == 0)
-        code = packed_read(z->packed, &level.tree, z->o.limits.bytes, &data, err);
+        code = packed_read(z->packed, &level.tree, z->o.limits.tree, &data, err);
     if (code == 0)
         code = tree_check(data, z->o.is_sha256, err);
     if (code == 0)
@@ -223,7 +230,7 @@ static int zip_walk(struct zip *z, struct err *err)
     unsigned char id[GIT_ID_MAX];
     struct tree_entry t;
     struct str tree;
-    int code = packed_read(z->packed, &level->tree, z->o.limits.bytes, &tree, err);
+    int code = packed_read(z->packed, &level->tree, z->o.limits.tree, &tree, err);
 
     if (code < 0)
         return code;
@@ -313,6 +320,12 @@ static int zip_read(struct reader *r, void *to, size_t len, size_t *got, struct 
         if (z->held.len) {
             *got = zip_give(to, len, z->held);
             z->held = str_skip(z->held, *got);
+            z->given += *got;
+            if (z->given >= SCRATCH_STEP) {
+                z->given = 0;
+                packed_drop(z->packed);
+                zip_deflater_drop(z->deflater);
+            }
             return 0;
         }
         if (z->range.len)
@@ -390,7 +403,8 @@ int zip_open(struct zip **out, struct reader *pack, const struct zip_options *o,
                                .folder = o->folder,
                                .limits = o->pack,
                                .work_max = ZIP_WORK_MAX,
-                               .cancel = o->cancel};
+                               .cancel = o->cancel,
+                               .hold = o->hold};
 
     *z = (struct zip){.reader.ops = &zip_reader_ops,
                       .o = *o,

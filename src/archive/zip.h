@@ -20,6 +20,7 @@
 #include "archive/object.h"
 
 enum { ZIP_DEPTH_MAX = 2048, ZIP_FILES_MAX = 1000 * 1000 };
+#define ZIP_TREE_MAX  (UINT64_C(16) << 20)
 #define ZIP_BYTES_MAX (UINT64_C(8) << 30)
 #define ZIP_WORK_MAX  (UINT64_C(64) << 30) /* value for packed_options.work_max */
 
@@ -36,6 +37,7 @@ struct zip_limits {
     size_t depth;   /* most folders inside each other */
     uint64_t files; /* most files, links and folders */
     uint64_t bytes; /* most bytes of all files, before they are deflated */
+    uint64_t tree;  /* most bytes of the tree object of one folder */
 };
 extern const struct zip_limits zip_usual_limits;
 
@@ -48,6 +50,7 @@ struct zip_options {
     struct zip_limits limits;
     const struct zip_watch *watch; /* NULL: no function is called */
     const _Atomic(bool) *cancel;   /* NULL: cannot be cancelled */
+    struct large_hold *hold;       /* pays for tables and buffers; may be NULL */
     int64_t mtime_ms;              /* x-amz-meta-mtime of the object; 0: none */
 };
 

@@ -53,6 +53,13 @@ int scratch_mem_init(struct scratch_mem *m, const char *folder, size_t size, str
     return 0;
 }
 
+void scratch_mem_drop(const struct scratch_mem *m)
+{
+    /* The pages are shared with the file, so the file keeps what was written to them. */
+    if (m->p && m->size > SCRATCH_HEAP_MAX)
+        BUG_ON(madvise(m->p, m->size, MADV_DONTNEED) != 0);
+}
+
 void scratch_mem_release(struct scratch_mem *m)
 {
     if (m->p && m->size > SCRATCH_HEAP_MAX)

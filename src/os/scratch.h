@@ -25,4 +25,10 @@ int scratch_mem_init(struct scratch_mem *m, const char *folder, size_t size,
                      struct err *err) MUST_CHECK;
 void scratch_mem_release(struct scratch_mem *m); /* {0} is fine */
 
+/* The bytes of mapped memory may leave the process's resident memory; they are read again from the
+ * file when they are used. Does nothing for memory on the heap. A caller that goes through much
+ * memory calls this every SCRATCH_STEP bytes. */
+enum { SCRATCH_STEP = 4 * 1024 * 1024 };
+void scratch_mem_drop(const struct scratch_mem *m);
+
 #endif

@@ -83,9 +83,9 @@ static unsigned char *tips_of(const struct git_refs *refs, const struct git_fetc
     if (refs->has_head)
         memcpy(ids + len * (*count)++, refs->head, len);
     vec_each (&refs->list, const struct git_ref *, ref)
-        if ((refs->list.len > 1000 || !ids_have(ids, *count, ref->id, len)) &&
-            !(known && ids_have(known->haves, known->have_count, ref->id, len)))
-            memcpy(ids + len * (*count)++, ref->id, len);
+        if ((refs->list.len > 1000 || !ids_have(ids, *count, git_ref_id(ref), len)) &&
+            !(known && ids_have(known->haves, known->have_count, git_ref_id(ref), len)))
+            memcpy(ids + len * (*count)++, git_ref_id(ref), len);
     return ids;
 }
 

@@ -79,6 +79,30 @@ def test_an_unchanged_account_costs_its_304s_and_nothing_else(lab):
     assert a.git.count() == gits
 
 
+@pytest.mark.parametrize("lost", ["Hello-World.bundle", "Hello-World.zip"])
+def test_a_lost_object_is_fetched_again(lab, lost):
+    """Nobody has pushed, so only the listing of the account's folder tells that the object is missing."""
+    a = lab(args=["--archive.look=365d"])
+    a.add_repo("octocat", "Hello-World", commits=5)
+    a.add_repo("octocat", "Spoon-Knife", commits=2)
+    a.add("octocat")
+    a.synced("octocat")
+    names = a.names("octocat")
+    asked = a.git.count()
+    a.sync("octocat")
+    assert a.git.count() == asked
+    a.s3().delete_object(Bucket=a.bucket, Key=a.key("octocat", "/" + lost))
+    a.sync("octocat")
+    assert a.names("octocat") == names
+    assert a.git.count() > asked and a.git.count(path="Spoon-Knife") == len([
+        s for s in a.git.seen[:asked] if "Spoon-Knife" in s.path])
+    a.same("octocat", "Hello-World")
+    a.check()
+    asked = a.git.count()
+    a.sync("octocat")
+    assert a.git.count() == asked                 # the new record has the new object
+
+
 def test_an_unchanged_repository_costs_one_look_at_its_refs(octocat):
     a = octocat
     before = a.head("octocat", "/Hello-World.bundle")

@@ -4,7 +4,7 @@ import json
 
 import pytest
 from archive_lab import Archive
-from git_lab import git, status
+from git_lab import Listener, git, redirect, status
 
 
 @pytest.fixture
@@ -73,6 +73,40 @@ def test_an_option_that_fails_is_tried_again(lab):
     a.forge.rules.remove(rule)
     a.sync("octocat")
     assert not a.has("octocat", "/Hello-World.error") and a.has("octocat", "/Hello-World@issues.ndjson")
+
+
+def test_links_of_gitlab_releases(lab):
+    """Files at GitLab are saved, with or without a length. Links that lead nowhere are left out, and a refusal is told."""
+    a = lab("releases", kind="gitlab")
+    listener = Listener()
+    a.add_repo("octocat", "Hello-World")
+    a.git.answer(r"/files/long$", status(200, b"long" * 1000, Content_Length=4000))
+    a.git.answer(r"/files/chunked$", status(200, b"chunked"))
+    links = [{"id": 1, "name": "tool v1.tgz", "url": a.git.base + "/files/long", "link_type": "package"},
+             {"id": 2, "name": "notes", "url": a.git.base + "/files/chunked"},
+             {"id": 3, "name": "gone", "url": a.git.base + "/files/gone"},
+             {"id": 4, "name": "elsewhere", "url": listener.url + "/x"},
+             {"id": 5, "name": "secure", "url": f"https://localhost:{listener.port}/x"}]
+    a.git.answer(r"/files/gone$", status(404, b"no"))
+    release = {"tag_name": "v1", "assets": {"count": 9, "links": links, "sources": [
+        {"format": "zip", "url": listener.url + "/v1.zip"}]}}
+    a.forge.find_repo("octocat", "Hello-World")["releases"].append(release)
+    a.add("octocat")
+    a.synced("octocat")
+    assert a.get("octocat", "/Hello-World@assets/1/tool_v1.tgz") == b"long" * 1000
+    assert a.get("octocat", "/Hello-World@assets/2/notes") == b"chunked"
+    assert len([k for k in a.keys("octocat") if "@assets/" in k]) == 2 and listener.arrived == []
+    assert not any("Private-Token" in s.headers or "PRIVATE-TOKEN" in s.headers for s in a.git.seen if "/files/" in s.path)
+    before = a.git.count(path="/files/")
+    a.sync("octocat")
+    assert a.git.count(path="/files/") == before                 # the releases are the same
+    links.append({"id": 6, "name": "secret", "url": a.git.base + "/files/secret"})
+    a.git.answer(r"/files/secret$", redirect("/users/sign_in"))
+    a.git.answer(r"/users/sign_in$", status(200, b"<html>who are you?"))
+    a.sync("octocat", status=1)
+    assert a.error("octocat", "Hello-World")[:2] == ("auth", "list")
+    assert not a.has("octocat", "/Hello-World@assets/6/secret")
+    listener.stop()
 
 
 def test_releases_with_their_files(lab):

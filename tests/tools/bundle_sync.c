@@ -265,13 +265,12 @@ static int do_at(struct keeper *k, char **args, struct err *err)
     if (code < 0)
         return code;
     git_refs_init(&refs, old.header.refs.is_sha256);
-    code = bundle_header_at(&refs, &old.header, strtoll(args[2], NULL, 10), err);
+    bundle_header_at(&refs, &old.header, strtoll(args[2], NULL, 10));
     vec_each (&refs.list, const struct git_ref *, ref) {
-        hex_write(hex, ref->id, git_id_len(refs.is_sha256));
-        printf("%s " STR_FMT "\n", hex, STR_ARG(ref->name));
+        hex_write(hex, git_ref_id(ref), git_id_len(refs.is_sha256));
+        printf("%s " STR_FMT "\n", hex, STR_ARG(git_ref_name(ref)));
     }
-    if (code == 0)
-        printf("HEAD " STR_FMT "\nok\n", STR_ARG(refs.head_target));
+    printf("HEAD " STR_FMT "\nok\n", STR_ARG(refs.head_target));
     git_refs_release(&refs);
     bundle_old_release(&old);
     return code;

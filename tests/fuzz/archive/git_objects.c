@@ -41,7 +41,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                             .branch = STR("b"),
                             .folder = scratch(),
                             .pack = {1 << 20, 1 << 20, 1 << 20, 200},
-                            .limits = {20, 1000, 1 << 20}};
+                            .limits = {20, 1000, 1 << 20, 1 << 20}};
     struct digest_value sum;
     struct buf pack = {0};
     struct str_reader r;

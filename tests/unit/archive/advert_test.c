@@ -73,8 +73,8 @@ TEST(archive_advert, ls_refs_v2)
                               &err));
     CHECK_INT(refs.list.len, 3);
     CHECK_INT(refs.left_out, 2);
-    CHECK_STR(refs.list.items[0].name, STR("refs/heads/main"));
-    CHECK_STR(refs.list.items[1].name, STR("refs/pull/7/head"));
+    CHECK_STR(git_ref_name(&refs.list.items[0]), STR("refs/heads/main"));
+    CHECK_STR(git_ref_name(&refs.list.items[1]), STR("refs/pull/7/head"));
     CHECK_STR(refs.head_target, STR("refs/heads/main"));
     CHECK(refs.has_head && refs.head[0] == 0x11);
     git_refs_release(&refs);
@@ -157,7 +157,7 @@ TEST(archive_advert, refs_that_are_folders_too_are_left_out)
     CHECK_INT(refs.list.len, ARRAY_SIZE(kept));
     CHECK_INT(refs.left_out, 3);
     for (size_t i = 0; i < ARRAY_SIZE(kept) && i < refs.list.len; i++)
-        CHECK_STR(refs.list.items[i].name, str_z(kept[i]));
+        CHECK_STR(git_ref_name(&refs.list.items[i]), str_z(kept[i]));
     git_refs_release(&refs);
     buf_release(&out);
 }

@@ -186,8 +186,11 @@ TEST(archive_bundle_wants, asks_for_tips_that_no_line_has_and_names_changed_refs
     ref_add(&old.header.refs, 3, "refs/tags/t");
     ref_add(&old.header.refs, 4, "refs/tags/u");
     CHECK_OK(git_refs_sort(&old.header.refs, &err));
-    struct header_point p = {.at_s = 1, .name = STR("refs/heads/gone")};
-    memset(p.id, 5, 20);
+    struct header_point p = {.at_s = 1};
+    unsigned char gone[20];
+    memset(gone, 5, sizeof(gone));
+    CHECK_OK(
+        git_refs_store(&p.ref, &old.header.refs, gone, STR("refs/heads/gone"), sizeof(p), &err));
     vec_push(&old.header.points, p);
     ref_add(&refs, 7, "HEAD");
     ref_add(&refs, 7, "refs/heads/a");
@@ -211,8 +214,8 @@ TEST(archive_bundle_wants, asks_for_tips_that_no_line_has_and_names_changed_refs
     ids_are(w.fetch.wants, w.fetch.want_count, "6 7");
     CHECK(w.more);
     CHECK_INT(w.refs->list.len, 6);
-    CHECK_INT(git_refs_find(w.refs, STR("refs/tags/t"))->id[0], 3);
-    CHECK_INT(git_refs_find(w.refs, STR("refs/heads/a"))->id[0], 7);
+    CHECK_INT(git_ref_id(git_refs_find(w.refs, STR("refs/tags/t")))[0], 3);
+    CHECK_INT(git_ref_id(git_refs_find(w.refs, STR("refs/heads/a")))[0], 7);
     CHECK_INT(w.refs->head[0], 7);
     bundle_wants_release(&w);
     bundle_wants_init(&w, NULL, &refs, 2);

@@ -87,6 +87,27 @@ TEST(archive_bundle, an_append_writes_the_change_and_reads_the_old_bytes_once)
     over_all(full_and_appends);
 }
 
+/* When the buffers of the process have no room, parts are collected in scratch files. */
+static void scratch_parts(struct bundle_lab *l)
+{
+    struct large_room room;
+    struct large_hold hold = {.room = &room};
+
+    large_room_init(&room);
+    CHECK(large_try(&hold, LARGE_BUFFERS_MAX));
+    l->job.hold = &hold;
+    l->job.scratch = test_dir();
+    full_and_appends(l);
+    CHECK_INT(atomic_load(&room.buffers.used), LARGE_BUFFERS_MAX);
+    large_give(&hold, LARGE_BUFFERS_MAX);
+    large_release(&hold);
+}
+
+TEST(archive_bundle, parts_lie_in_scratch_files_when_the_buffers_are_full)
+{
+    over_all(scratch_parts);
+}
+
 static void only_the_header(struct bundle_lab *l)
 {
     struct bundle_result out;
@@ -117,7 +138,7 @@ static void only_the_header(struct bundle_lab *l)
     CHECK_INT(old.header.points.len, 3);
     struct git_refs past;
     git_refs_init(&past, l->is_sha256);
-    CHECK_OK(bundle_header_at(&past, &old.header, 1999, &err));
+    bundle_header_at(&past, &old.header, 1999);
     CHECK_INT(past.list.len, 3);
     git_refs_release(&past);
     bundle_old_release(&old);

@@ -86,3 +86,19 @@ TEST(archive_delta, damaged_deltas_are_refused)
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
         CHECK_ERR(apply(STR("0123"), rows[i].delta, to, rows[i].result), ERR_PARSE);
 }
+
+TEST(archive_delta, a_delta_may_be_carried_out_step_by_step)
+{
+    static const char delta[] = "\x02"
+                                "ab\x90\x04\x02"
+                                "cd";
+    char to[9] = "";
+    struct delta_run r = {(unsigned char *)to, 8, STR("0123"), str_n(delta, 8)};
+    bool done = false;
+    unsigned steps = 0;
+
+    while (!done && steps++ < 10)
+        CHECK_OK(delta_run_some(&r, 1, &done, &err));
+    CHECK_INT(steps, 3);
+    CHECK_STR(str_z(to), STR("ab0123cd"));
+}

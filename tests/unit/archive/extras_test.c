@@ -183,6 +183,37 @@ TEST(archive_extras, releases_have_their_files)
     run(releases);
 }
 
+/* GitLab has links in the place of files. The length is not known before the answer. */
+static void links(struct satellites_lab *lab)
+{
+    struct extras_lab l;
+
+    extras_start(&l, lab, FORGE_GITLAB, NULL);
+    struct str url = str_z(peer_url(l.forge.peer));
+    struct forge_line lines[] = {
+        {"/releases", NULL, "200 OK",
+         arena_fmt(&lab->arena,
+                   "[{\"tag_name\":\"v1\",\"assets\":{\"count\":2,\"sources\":[{\"url\":\"" STR_FMT
+                   "/zip\"}],\"links\":[{\"id\":7,\"name\":\"a b\",\"url\":\"" STR_FMT
+                   "/files/7\"},{\"id\":8,\"name\":\"gone\",\"url\":\"" STR_FMT
+                   "/files/8\"},{\"id\":9,\"name\":\"x\",\"url\":\"http://127.0.0.1:1/x\"}]}}]",
+                   STR_ARG(url), STR_ARG(url), STR_ARG(url))
+             .p},
+        {"/files/7", NULL, "200 OK", "hello"},
+        {0}};
+    forge_lab_answers(&l.forge, lines);
+    CHECK_INT(save(&l, (struct forge_wants){.releases = true}), 0);
+    satellites_lab_expect(lab, "octocat", "Hello-World@assets/7/a_b", STR("hello"));
+    CHECK(l.x.files == 1 && l.x.lines == 1 && l.x.left_out == 2);
+    CHECK(!l.x.tries_again);
+    extras_stop(&l);
+}
+
+TEST(archive_extras, links_of_gitlab_releases_are_files)
+{
+    run(links);
+}
+
 /* A file with a size past the limit is not asked for. The other files are saved, and the next sync
  * looks again, because the limit may have been raised. */
 static void large_files(struct satellites_lab *lab)

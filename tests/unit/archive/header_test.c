@@ -171,7 +171,7 @@ TEST(archive_header, the_refs_of_every_past_sync_are_told)
             char want[GIT_DIGEST_LEN + 1], got[GIT_DIGEST_LEN + 1];
             struct git_refs past;
             git_refs_init(&past, false);
-            CHECK_OK(bundle_header_at(&past, &h[SYNCS - 1], 1000 + s, &err));
+            bundle_header_at(&past, &h[SYNCS - 1], 1000 + s);
             git_refs_digest(want, &found[s]);
             git_refs_digest(got, &past);
             CHECK_STR(str_z(got), str_z(want));
@@ -187,7 +187,7 @@ TEST(archive_header, the_refs_of_every_past_sync_are_told)
 TEST(archive_header, equal_refs_add_no_point_and_a_clock_set_back_keeps_the_order)
 {
     struct bundle_header one, two, three;
-    struct git_refs first, second;
+    struct git_refs first, second, third;
     struct err err = {0};
 
     git_refs_init(&first, false);
@@ -208,25 +208,26 @@ TEST(archive_header, equal_refs_add_no_point_and_a_clock_set_back_keeps_the_orde
     CHECK_OK(bundle_header_follow(&two, &three, &first, AT(300), &err));
     CHECK_INT(two.points.len, 2);
     /* a further write of the same sync has the same second; another sync never has */
-    add(&second, ID_B, "refs/heads/b");
-    CHECK_OK(git_refs_sort(&second, &err));
-    memcpy(second.list.items[0].id, first.list.items[0].id, GIT_ID_MAX);
+    git_refs_init(&third, false);
+    add(&third, ID_A, "refs/heads/a");
+    add(&third, ID_B, "refs/heads/b");
     bundle_header_release(&three);
     bundle_header_init(&three, false);
-    CHECK_OK(bundle_header_follow(&three, &two, &second,
+    CHECK_OK(bundle_header_follow(&three, &two, &third,
                                   &(struct header_time){.now_s = 150, .same_sync_s = 201}, &err));
     CHECK_INT(three.points.len, 3);
     CHECK_INT(three.points.items[2].at_s, 201);
     CHECK_INT(three.points_s, 201);
     bundle_header_release(&three);
     bundle_header_init(&three, false);
-    CHECK_OK(bundle_header_follow(&three, &two, &second, AT(201), &err));
+    CHECK_OK(bundle_header_follow(&three, &two, &third, AT(201), &err));
     CHECK_INT(three.points.items[2].at_s, 202);
     bundle_header_release(&one);
     bundle_header_release(&two);
     bundle_header_release(&three);
     git_refs_release(&first);
     git_refs_release(&second);
+    git_refs_release(&third);
 }
 
 /* A ref that becomes a folder and goes again, while the clock stands: no line of history is a
@@ -257,9 +258,11 @@ TEST(archive_header, no_line_of_history_is_a_folder_of_another)
 
 static void push_point(struct bundle_header *h, unsigned char first, const char *name)
 {
-    struct header_point p = {.at_s = 100, .name = arena_str(&h->refs.arena, str_z(name))};
+    unsigned char id[GIT_ID_MAX] = {first};
+    struct header_point p = {.at_s = 100};
+    struct err err = {0};
 
-    p.id[0] = first;
+    CHECK_OK(git_refs_store(&p.ref, &h->refs, id, str_z(name), sizeof(p), &err));
     vec_push(&h->points, p);
 }
 
@@ -298,7 +301,7 @@ static void add_long(struct git_refs *r, int count)
     sorted(r);
 }
 
-/* 29 MB of names in the history and 6 MB of names of refs fit into memory each, but not together.
+/* 25 MB of names in the history and 6 MB of names of refs fit into memory each, but not together.
  * The bundle is kept aside then, as one whose history has too many lines. */
 TEST(archive_header, a_history_that_leaves_the_refs_no_memory_is_not_added_to)
 {
@@ -311,15 +314,14 @@ TEST(archive_header, a_history_that_leaves_the_refs_no_memory_is_not_added_to)
     git_refs_init(&found, false);
     bundle_header_init(&full, false);
     bundle_header_init(&next, false);
-    for (int i = 0; i < 29 * 1000; i++)
+    for (int i = 0; i < 24 * 1000; i++)
         push_point(&full, 1, name);
-    CHECK_INT(arena_error(&full.refs.arena), 0);
     CHECK_OK(bundle_header_follow(&next, &full, &found, AT(200), &err));
     bundle_header_release(&next);
     bundle_header_init(&next, false);
     add_long(&found, 6000);
     CHECK_ERR(bundle_header_follow(&next, &full, &found, AT(200), &err), ERR_UNSUPPORTED);
-    CHECK(str_find(str_z(err.text), STR("32 MiB")) >= 0);
+    CHECK(str_find(str_z(err.text), STR("28 MiB")) >= 0);
     bundle_header_release(&next);
     bundle_header_release(&full);
     /* A fresh bundle has only the refs. */

@@ -100,11 +100,11 @@ TEST(archive_zip, data_that_do_not_become_smaller_are_told)
 
     for (size_t i = 0; i < sizeof(noise); i++)
         noise[i] = (unsigned char)rand_r(&seed);
-    CHECK_OK(zip_deflater_run(d, str_n(noise, sizeof(noise)), &out, &err));
+    CHECK_OK(zip_deflater_run(d, str_n(noise, sizeof(noise)), NULL, NULL, &out, &err));
     CHECK(out.len >= sizeof(noise));
-    CHECK_OK(zip_deflater_run(d, STR(""), &out, &err));
+    CHECK_OK(zip_deflater_run(d, STR(""), NULL, NULL, &out, &err));
     memset(noise, 'a', sizeof(noise));
-    CHECK_OK(zip_deflater_run(d, str_n(noise, sizeof(noise)), &out, &err));
+    CHECK_OK(zip_deflater_run(d, str_n(noise, sizeof(noise)), NULL, NULL, &out, &err));
     CHECK(out.len < 200);
     zip_deflater_free(d);
 }
