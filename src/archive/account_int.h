@@ -22,6 +22,8 @@ struct account_work {
     struct forge_session *session;
     bool unchanged; /* the forge says that every page of its list is unchanged */
     struct plan plan;
+    bool new_wants;     /* the options are not those of the last full sync */
+    struct forge forge; /* the forge of the account, with the options of this account */
     struct sync_scope scope;
     struct cond asked;            /* the condition variable to which scope.asked points */
     struct mutex lock;            /* class "archive sync"; guards the members below */
@@ -37,6 +39,9 @@ struct account_work {
 /* Notes why the sync cannot be a full sync; only the first reason is kept. Returns `code`. */
 int account_fail(struct account_work *w, enum archive_code outcome, const char *stage, int code,
                  const struct err *err);
+
+/* The options as a text for the record: "-" if none is on. */
+struct str account_wants_text(struct account_work *w, const struct forge_wants *wants);
 
 /* Lists the repositories and makes the plan (plan.h), which says what to do with each. */
 int account_list(struct account_work *w, struct err *err) MUST_CHECK;

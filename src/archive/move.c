@@ -25,7 +25,7 @@ struct moves {
 };
 
 /* The kinds of an account's own objects, in the order in which they move: the record last (W2). */
-static const enum archive_kind account_kinds[] = {ARCHIVE_ADDED, ARCHIVE_REMOVED,
+static const enum archive_kind account_kinds[] = {ARCHIVE_OPTIONS, ARCHIVE_ADDED, ARCHIVE_REMOVED,
                                                   ARCHIVE_ACCOUNT_ERROR, ARCHIVE_RECORD};
 
 /* --- one object --- */
