@@ -49,7 +49,7 @@ static size_t begin_names(struct satellites *s, struct str out[SATELLITES_MAX])
     return count;
 }
 
-int satellites_begin(struct satellites *s, struct err *err)
+static int begin_first(struct satellites *s, struct err *err)
 {
     struct arena a = ARENA_INIT(CHANGE_ARENA_MAX);
     struct str names[SATELLITES_MAX];
@@ -66,6 +66,21 @@ int satellites_begin(struct satellites *s, struct err *err)
     arena_release(&a);
     /* Another process has made the first table, or one of these satellites had a table before. */
     return code == ERR_CONFLICT || code == ERR_EXISTS ? satellites_reload(s, err) : code;
+}
+
+int satellites_begin(struct satellites *s, struct err *err)
+{
+    struct lock *lock = NULL;
+    struct slots now;
+    int code = change_begin(&lock, s, err);
+
+    if (code == 0)
+        code = satellites_reload(s, err); /* the holder before may have made the table */
+    satellites_table(s, &now);
+    if (code == 0 && now.epoch == 0)
+        code = begin_first(s, err);
+    lock_release(lock);
+    return code;
 }
 
 /* --- changing --- */

@@ -142,6 +142,11 @@ def test_the_server_restores_to_another_server(octocat, target, tmp_path):
     # One repository, to a URL of its own; again is fine, because nothing is new.
     rows = a.run("restore", a.member("octocat") + "/Hello-World", target_url(target, "new/Hello-World") + ".git", "--json")
     assert rows[0]["name"] == "Hello-World" and rows[0]["state"] == "pushed"
+    # The machine of the command can push instead.
+    rows = a.run("restore", a.member("octocat") + "/Spoon-Knife", target_url(target, "new/Spoon-Knife") + ".git", "--here",
+                 "--json")
+    assert rows[0]["name"] == "Spoon-Knife" and rows[0]["state"] == "pushed"
+    assert len(a.run("restores", "list", "--json")) == 2
 
 
 def test_a_restore_by_the_server_tells_what_fails(octocat, target):
@@ -153,6 +158,9 @@ def test_a_restore_by_the_server_tells_what_fails(octocat, target):
     said = a.run("restore", a.member("octocat") + "/Hello-World", target_url(target, "new/Hello-World.git", user="me:wrong@"),
                  status=1)
     assert "Authentication failed" in said or "could not read" in said or "terminal prompts" in said
+    said = a.run("restore", a.member("octocat") + "/Hello-World", target_url(target, "new/Hello-World.git"), "--at", "1000",
+                 status=1)
+    assert "its first sync was at" in said
     said = a.run("restore", a.member("octocat") + "/Nothing", target_url(target, "new/Nothing"), status=1)
     assert "no bundle" in said
     for url in ("file:///tmp/x", "ext::sh -c id", "https://a/?x=1", "https://me:x@a/", "git://a/b"):

@@ -57,12 +57,22 @@ static const struct output_column option_columns[] = {{"account"}, {"wants"}, {"
 static const struct output_column added_columns[] = {NUMBER("added"), NUMBER("known")};
 static const struct output_column account_columns[] = {
     {"account"}, {"last_sync"}, {"state"}, {"held_until"}, NUMBER("failures")};
-static const struct output_column one_account_columns[] = {
-    {"account"},      {"login"},          {"type"},
-    {"added"},        {"last_sync"},      {"state"},
-    {"held_until"},   NUMBER("failures"), NUMBER("repositories"),
-    NUMBER("listed"), NUMBER("bytes"),    {"satellite"},
-    {"bucket"},       {"path"},           {"error", .json = true}};
+static const struct output_column one_account_columns[] = {{"account"},
+                                                           {"login"},
+                                                           {"type"},
+                                                           {"added"},
+                                                           {"last_sync"},
+                                                           {"state"},
+                                                           {"held_until"},
+                                                           NUMBER("failures"),
+                                                           NUMBER("repositories"),
+                                                           NUMBER("listed"),
+                                                           NUMBER("bytes"),
+                                                           {"satellite"},
+                                                           {"bucket"},
+                                                           {"path"},
+                                                           {"wants"},
+                                                           {"error", .json = true}};
 static const struct output_column repo_columns[] = {
     {"name"}, {"updated"}, NUMBER("bytes"), {"code"}, {"looked"}};
 static const struct output_column one_repo_columns[] = {{"name"},
