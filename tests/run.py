@@ -51,10 +51,10 @@ FAILED = re.compile(r"^(?:FAIL|(?:FAILED|ERROR)(?= \S+\.py)) (\S+)")  # as the u
 # cores (they only decide the order), and the groups of tools/setup that it needs besides "e2e".
 E2E = {
     "api": ("api rest", 8, ""),
-    "archive": ("archive", 280, ""),
-    "archive_forge": ("archive", 250, ""),
-    "archive_options": ("archive", 60, ""),
-    "archive_satellites": ("archive route", 170, ""),
+    "archive": ("archive", 280, "archive"),
+    "archive_forge": ("archive", 250, "archive"),
+    "archive_options": ("archive", 60, "archive"),
+    "archive_satellites": ("archive route", 170, "archive"),
     "archive_kills": ("archive coord", 300, "archive"),
     "archive_giving": ("archive", 200, "archive"),
     "archive_zip": ("archive", 20, "archive"),
@@ -62,7 +62,7 @@ E2E = {
     "archive_fetch": ("archive http", 100, "archive"),
     "archive_hostile": ("archive http", 250, "archive"),
     "backup": ("server db", 8, ""),
-    "archive_processes": ("archive coord", 100, ""),
+    "archive_processes": ("archive coord", 100, "archive"),
     "bad_days": ("replica copy", 100, "npm"),
     "clients": ("s3", 170, "clients npm"),
     "cluster_docs": ("server", 25, "cluster"),

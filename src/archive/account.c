@@ -1,6 +1,7 @@
 /* The steps of an account's sync. */
 #include "archive/account_int.h"
 
+#include "archive/account_options.h"
 #include "archive/error_object.h"
 #include "archive/forges.h"
 #include "archive/progress.h"
@@ -240,7 +241,7 @@ static int account_forge_is_known(struct archive *x, const struct archive_accoun
 }
 
 int account_add(struct archive *x, const struct archive_account *accounts, size_t count,
-                size_t *added, struct err *err)
+                const struct forge_wants *wants, size_t *added, struct err *err)
 {
     int code = 0;
 
@@ -249,6 +250,9 @@ int account_add(struct archive *x, const struct archive_account *accounts, size_
         code = account_forge_is_known(x, &accounts[i], err);
     for (size_t i = 0; i < count && code == 0; i++)
         code = account_announce(x, &accounts[i], err);
+    /* The options are there before the first sync can begin. */
+    for (size_t i = 0; wants && i < count && code == 0; i++)
+        code = account_options_set(x, &accounts[i], wants, err);
     for (size_t i = 0; i < count && code == 0; i += SCHEDULE_BATCH_MAX) {
         size_t new = 0;
         code = schedule_add(x->schedule, accounts + i, size_min(count - i, SCHEDULE_BATCH_MAX),

@@ -16,15 +16,18 @@
 #include "archive/names.h"
 #include "archive/runner.h"
 
+struct forge_wants;
+
 /* Syncs the account that the job has claimed. This is a runner_sync_fn; its ctx is the struct
  * archive. */
 enum runner_outcome account_sync(void *ctx, struct runner_job *job);
 
-/* Begins to archive accounts: writes `.new` objects and adds the accounts to `tracked` (A6). *added
+/* Begins to archive accounts: writes `.new` objects and adds the accounts to `tracked` (A6).
+ * `wants` are options that the accounts get for themselves (account_options.h); NULL: none. *added
  * is the number of accounts that were not tracked before. ERR_NOT_FOUND: weir does not know the
  * forge of one of the accounts; no account was added. */
 int account_add(struct archive *x, const struct archive_account *accounts, size_t count,
-                size_t *added, struct err *err) MUST_CHECK;
+                const struct forge_wants *wants, size_t *added, struct err *err) MUST_CHECK;
 /* Writes the `.new` object of an account that has no record, and removes its `.removed` object.
  * This is a schedule_found_fn. */
 int account_announce(void *ctx, const struct archive_account *c, struct err *err);

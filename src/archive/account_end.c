@@ -26,6 +26,7 @@ static void commit_fill(struct account_work *w, struct archive_record *r)
                                          .added_ms = w->added_ms,
                                          .last_full_sync_ms = c->started_ms,
                                          .gists_ms = w->gists_ms,
+                                         .wants = account_wants_text(w, &w->forge.wants),
                                          .fence = c->fence,
                                          .epoch = w->shelf.epoch};
     vec_each (&w->plan.pages, const struct record_page *, p)

@@ -22,6 +22,8 @@ struct account_work {
     struct forge_session *session;
     bool unchanged; /* the forge says that every page of its list is unchanged */
     struct plan plan;
+    bool new_wants;     /* the options are not those of the last full sync */
+    struct forge forge; /* the forge of the account, with the options of this account */
     struct sync_scope scope;
     struct cond asked;            /* the condition variable to which scope.asked points */
     struct mutex lock;            /* class "archive sync"; guards the members below */
@@ -44,6 +46,8 @@ static inline struct large_hold account_hold(const struct account_work *w)
     return (struct large_hold){
         .room = &w->archive->large, .cancel = w->job->cancel, .wait_ms = w->archive->timeout_ms};
 }
+/* The options as a text for the record: "-" if none is on. */
+struct str account_wants_text(struct account_work *w, const struct forge_wants *wants);
 
 /* Lists the repositories and makes the plan (plan.h), which says what to do with each. */
 int account_list(struct account_work *w, struct err *err) MUST_CHECK;

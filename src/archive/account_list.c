@@ -1,6 +1,7 @@
 /* Listing an account's repositories. Handles accounts that were renamed or deleted at the forge. */
 #include "archive/account_int.h"
 
+#include "archive/account_options.h"
 #include "archive/schedule.h"
 #include "base/clock.h"
 
@@ -32,7 +33,9 @@ static int list_renamed(struct account_work *w, struct str login, struct err *er
     int code = archive_account_make(&next, w->arena, w->account->host, login, err);
 
     if (code == 0)
-        code = account_add(w->archive, &next, 1, &added, err);
+        code = account_add(w->archive, &next, 1, NULL, &added, err);
+    if (code == 0 && added)
+        code = account_options_copy(w->archive, w->account, &next, err);
     if (code < 0)
         return account_fail(w, ARCHIVE_STORAGE, "list", code, err);
     log_info(w->archive->log, "archive.account_renamed", log_s("account", w->job->claim->member),
@@ -161,7 +164,8 @@ static int list_with(struct account_work *w, const struct forge_page *known, siz
     plan_release(&w->plan);
     plan_init(&w->plan, &w->old, w->job->claim->started_ms);
     /* The list shows new pushes, but no changes of comments, wikis and releases. */
-    bool list_tells = w->scope.forge->sees_pushes && !forge_wants_parts(&w->scope.forge->wants);
+    bool list_tells =
+        w->scope.forge->sees_pushes && !forge_wants_parts(&w->scope.forge->wants) && !w->new_wants;
     w->plan.look_ms = list_tells ? w->archive->look_ms : 0;
     code =
         forge_list(w->session, w->arena, w->account->login,
@@ -178,6 +182,33 @@ static int list_with(struct account_work *w, const struct forge_page *known, siz
     return list_who(w, err);
 }
 
+struct str account_wants_text(struct account_work *w, const struct forge_wants *wants)
+{
+    struct buf text = {0};
+
+    forge_wants_write(&text, wants);
+    struct str out = text.len ? arena_str(w->arena, buf_str(&text)) : STR("-");
+    buf_release(&text);
+    return out;
+}
+
+/* Finds the options of this sync: those of the account itself, or otherwise those of its forge. If
+ * they are not those of the last full sync, weir asks about every repository, because an unchanged
+ * list says nothing about things that were not saved before. */
+static int list_options(struct account_work *w, struct err *err)
+{
+    bool own = false;
+
+    w->forge = *forge_session_forge(w->session);
+    w->scope.forge = &w->forge;
+    int code = account_options_on(&w->shelf, w->arena, w->account, &w->forge.wants, &own, err);
+    if (code < 0)
+        return account_fail(w, archive_code_of_storage(code), "list", code, err);
+    w->new_wants = w->old.account.wants.len &&
+                   !str_eq(w->old.account.wants, account_wants_text(w, &w->forge.wants));
+    return 0;
+}
+
 int account_list(struct account_work *w, struct err *err)
 {
     const struct forge_page *known = list_known_pages(w);
@@ -187,7 +218,9 @@ int account_list(struct account_work *w, struct err *err)
 
     if (code < 0)
         return account_fail(w, ARCHIVE_PROTOCOL, "list", code, err);
-    w->scope.forge = forge_session_forge(w->session);
+    code = list_options(w, err);
+    if (code < 0)
+        return code;
     struct large_hold hold = account_hold(w);
     forge_session_set_hold(w->session, &hold);
     code = list_with(w, known, known_count, err);

@@ -127,6 +127,8 @@ static int walk_key(struct check_walk *w, struct str key, struct err *err)
     }
     if (code < 0)
         return code;
+    if (o.kind == ARCHIVE_OPTIONS)
+        return 0;
     walk_find(w, o.login, key)->removed |= o.kind == ARCHIVE_REMOVED;
     return arena_error(&w->logins);
 }

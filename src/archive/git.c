@@ -20,7 +20,7 @@ void git_said_release(struct git_said *s)
 }
 
 /* The environment for git when it works for weir itself, not for a user's command. */
-static const char *const *git_environment(struct buf *path)
+static const char *const *git_environment(struct buf *path, const char *const *more)
 {
     static const char *const rest[] = {"HOME=/nonexistent",
                                        "GIT_CONFIG_NOSYSTEM=1",
@@ -29,20 +29,25 @@ static const char *const *git_environment(struct buf *path)
                                        "GIT_NO_LAZY_FETCH=1",
                                        "GIT_OPTIONAL_LOCKS=0",
                                        "LC_ALL=C"};
-    const char **env = xcalloc(ARRAY_SIZE(rest) + 2, sizeof(*env));
+    size_t n = 0;
+    while (more && more[n])
+        n++;
+    const char **env = xcalloc(ARRAY_SIZE(rest) + n + 2, sizeof(*env));
     const char *found = getenv("PATH");
 
     buf_appendf(path, "PATH=%s", found ? found : "/usr/local/bin:/usr/bin:/bin");
     env[0] = path->p;
     for (size_t i = 0; i < ARRAY_SIZE(rest); i++)
         env[i + 1] = rest[i];
+    for (size_t i = 0; i < n; i++)
+        env[ARRAY_SIZE(rest) + 1 + i] = more[i];
     return env;
 }
 
 int git_run(struct git_said *said, const struct git_call *c, struct err *err)
 {
     struct buf path = {0};
-    const char *const *env = c->is_users ? NULL : git_environment(&path);
+    const char *const *env = c->is_users ? NULL : git_environment(&path, c->env);
     struct child_options o = {.argv = c->argv, .env = env, .cwd = c->folder};
     uint64_t deadline = c->timeout_ms ? clock_mono_ns() + c->timeout_ms * NS_PER_MS : UINT64_MAX;
 

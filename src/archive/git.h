@@ -23,6 +23,7 @@ struct git_call {
     void *ctx;
     /* git runs for a user's command, so it gets the environment of this process. */
     bool is_users;
+    const char *const *env; /* further "K=V" for git, ended by NULL; NULL: none */
 };
 
 enum { GIT_SAID_MAX = 64 * 1024 };

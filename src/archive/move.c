@@ -25,7 +25,7 @@ struct moves {
 };
 
 /* The kinds of an account's own objects, in the order in which they move: the record last (W2). */
-static const enum archive_kind account_kinds[] = {ARCHIVE_ADDED, ARCHIVE_REMOVED,
+static const enum archive_kind account_kinds[] = {ARCHIVE_OPTIONS, ARCHIVE_ADDED, ARCHIVE_REMOVED,
                                                   ARCHIVE_ACCOUNT_ERROR, ARCHIVE_RECORD};
 
 /* --- one object --- */
@@ -248,6 +248,7 @@ struct slot_move {
     struct moves *moves;
     struct str from; /* the satellite that the slot leaves */
     unsigned slot;
+    struct str bucket; /* the bucket whose accounts are moved now */
     bool (*ended)(void *ctx);
     void *ctx;
     size_t moved, busy;
@@ -257,7 +258,7 @@ static int slot_move_shelf(struct slot_move *m, struct arena *a, const struct sc
                            struct err *err)
 {
     struct shelf shelf = {0};
-    int code = shelf_open(&shelf, m->moves->o.satellites, a, &claim->account, err);
+    int code = shelf_open_in(&shelf, m->moves->o.satellites, a, &claim->account, m->bucket, err);
 
     shelf.lock = claim->lock;
     if (code == 0 && shelf_has(&shelf, SHELF_FROM))
@@ -313,6 +314,7 @@ static int slot_move_page(struct slot_move *m, struct arena *a, const struct sat
 {
     struct slot_ask ask = {.satellite = m->from,
                            .host = host->host,
+                           .bucket = host->bucket,
                            .slot = m->slot,
                            .after = buf_str(after),
                            .limit = MOVE_PAGE};
@@ -339,6 +341,7 @@ static int slot_move_host(struct slot_move *m, const struct satellite_host *host
     bool more = true;
     int code = 0;
 
+    m->bucket = host->bucket;
     while (more && code == 0) {
         code = slot_move_page(m, &a, host, &after, &more, err);
         arena_reset(&a);
@@ -392,7 +395,7 @@ static struct loop_sleep moves_keep(void *ctx)
     struct moves *m = ctx;
     struct err err = {0};
 
-    if (moves_add_tasks(m, &err) < 0)
+    if (moves_add_tasks(m, &err) < 0 || satellites_settle(m->o.satellites, &err) < 0)
         log_warn(m->o.log, "archive.moves", log_z("error", err.text));
     return loop_sleep_ms(MOVE_LOOK_MS);
 }

@@ -8,15 +8,16 @@
 enum { FOLDERS_LEN = 3 * ARCHIVE_HASH_LEN };
 
 static const struct str kind_suffixes[ARCHIVE_KINDS] = {
-    [ARCHIVE_RECORD] = {".json", 5},      [ARCHIVE_ACCOUNT_ERROR] = {".error", 6},
-    [ARCHIVE_ADDED] = {".new", 4},        [ARCHIVE_REMOVED] = {".removed", 8},
-    [ARCHIVE_BUNDLE] = {".bundle", 7},    [ARCHIVE_ZIP] = {".zip", 4},
-    [ARCHIVE_REPO_ERROR] = {".error", 6}, [ARCHIVE_EXTRA] = {NULL, 0},
+    [ARCHIVE_RECORD] = {".json", 5},     [ARCHIVE_ACCOUNT_ERROR] = {".error", 6},
+    [ARCHIVE_ADDED] = {".new", 4},       [ARCHIVE_REMOVED] = {".removed", 8},
+    [ARCHIVE_OPTIONS] = {".options", 8}, [ARCHIVE_BUNDLE] = {".bundle", 7},
+    [ARCHIVE_ZIP] = {".zip", 4},         [ARCHIVE_REPO_ERROR] = {".error", 6},
+    [ARCHIVE_EXTRA] = {NULL, 0},
 };
 
 static bool kind_is_of_account(enum archive_kind kind)
 {
-    return kind <= ARCHIVE_REMOVED;
+    return kind <= ARCHIVE_OPTIONS;
 }
 
 /* --- checks --- */
@@ -205,7 +206,7 @@ static bool object_read_repo(struct archive_object *out, struct str rest)
 
 static bool object_read_account(struct archive_object *out, struct str folders, struct str name)
 {
-    for (enum archive_kind kind = ARCHIVE_RECORD; kind <= ARCHIVE_REMOVED; kind++)
+    for (enum archive_kind kind = ARCHIVE_RECORD; kind <= ARCHIVE_OPTIONS; kind++)
         if (str_ends(name, kind_suffixes[kind])) {
             out->kind = kind;
             out->login = str_head(name, name.len - kind_suffixes[kind].len);
@@ -241,7 +242,7 @@ void archive_key_behind(struct buf *out, struct str last)
     struct archive_object o;
 
     buf_reset(out);
-    if (archive_key_read(&o, last) == 0 && o.kind > ARCHIVE_REMOVED) {
+    if (archive_key_read(&o, last) == 0 && o.kind > ARCHIVE_OPTIONS) {
         buf_append_str(out, str_head(last, FOLDERS_LEN + o.login.len + 1));
         buf_append_char(out, '\x7f');
     } else {

@@ -57,6 +57,7 @@ enum archive_kind {
     ARCHIVE_ACCOUNT_ERROR, /* <h>/<login>.error */
     ARCHIVE_ADDED,         /* <h>/<login>.new */
     ARCHIVE_REMOVED,       /* <h>/<login>.removed: no longer tracked, and its objects are kept */
+    ARCHIVE_OPTIONS,       /* <h>/<login>.options: the account's own options */
     ARCHIVE_BUNDLE,        /* <h>/<login>/<repo>.bundle */
     ARCHIVE_ZIP,           /* <h>/<login>/<repo>.zip */
     ARCHIVE_REPO_ERROR,    /* <h>/<login>/<repo>.error */

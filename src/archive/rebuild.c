@@ -109,6 +109,9 @@ static int walk_key(struct rebuild_walk *w, const struct object_info *info, stru
     }
     if (code < 0)
         return code;
+    /* Options say nothing about whether the account is tracked. */
+    if (o.kind == ARCHIVE_OPTIONS)
+        return 0;
     struct rebuild_found *f = walk_find(w, o.login);
     if (o.kind == ARCHIVE_RECORD)
         f->score_ms = info->modified_ms;

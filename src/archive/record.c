@@ -63,6 +63,7 @@ static const struct member_row account_members[] = {
     {MEMBER_AS("added", MEMBER_TIME, record_account, added_ms)},
     {MEMBER_AS("last_full_sync", MEMBER_TIME, record_account, last_full_sync_ms)},
     {MEMBER_AS("gists", MEMBER_TIME, record_account, gists_ms)},
+    {MEMBER(MEMBER_STR, record_account, wants)},
     {MEMBER(MEMBER_U64, record_account, repos_listed)},
     {MEMBER(MEMBER_U64, record_account, repos_stored)},
     {MEMBER(MEMBER_U64, record_account, bytes)},

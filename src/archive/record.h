@@ -32,6 +32,7 @@ struct record_account {
     int64_t added_ms;          /* 0: not known */
     int64_t last_full_sync_ms; /* when the last full sync began */
     int64_t gists_ms;          /* start of the last sync that saved all gists; 0: there was none */
+    struct str wants; /* the options that the sync had, such as "zip,wikis"; empty: not known */
     uint64_t repos_listed, repos_stored, bytes;
     uint64_t fence; /* fence (number) of the lock under which the record was written (A5) */
     uint32_t epoch; /* epoch (number) of the table of slots at that time */

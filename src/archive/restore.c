@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/ids.h"
 #include "os/file.h"
+#include "sign/base64.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -140,23 +141,68 @@ int restore_bundle(struct restore_result *out, struct reader *bundle,
     return code;
 }
 
-int restore_push(const char *folder, const char *url, struct err *err)
+/* The settings of a push that weir makes itself. They are passed in the environment, where other
+ * users of the machine cannot read the password. */
+static void push_environment(const struct restore_push *p, struct arena *a, const char *env[8])
+{
+    struct buf basic = {0};
+    size_t n = 0;
+
+    env[n++] = "GIT_ALLOW_PROTOCOL=http:https";
+    env[n++] = p->credentials.len ? "GIT_CONFIG_COUNT=2" : "GIT_CONFIG_COUNT=1";
+    env[n++] = "GIT_CONFIG_KEY_0=http.followRedirects";
+    env[n++] = "GIT_CONFIG_VALUE_0=false";
+    if (p->credentials.len) {
+        buf_append_z(&basic, "GIT_CONFIG_VALUE_1=Authorization: Basic ");
+        base64_encode(&basic, p->credentials);
+        env[n++] = "GIT_CONFIG_KEY_1=http.extraHeader";
+        env[n++] = arena_z(a, buf_str(&basic));
+    }
+    if (p->ca_file)
+        env[n++] = arena_z(a, arena_fmt(a, "GIT_SSL_CAINFO=%s", p->ca_file));
+    env[n] = NULL;
+    buf_release(&basic);
+}
+
+int restore_push(const struct restore_push *p, struct err *err)
 {
     const char *argv[] = {"git",
                           "push",
                           "--quiet",
                           "--",
-                          url,
+                          p->url,
                           "refs/heads/*:refs/heads/*",
                           "refs/tags/*:refs/tags/*",
                           "refs/notes/*:refs/notes/*",
                           NULL};
-    struct git_call c = {.folder = folder, .argv = argv, .is_users = true};
+    struct arena a = ARENA_INIT(64 * KIB);
+    const char *env[8] = {0};
+    struct git_call c = {.folder = p->folder,
+                         .argv = argv,
+                         .is_users = p->is_users,
+                         .env = p->is_users ? NULL : env,
+                         .timeout_ms = p->timeout_ms,
+                         .stop = p->stop,
+                         .ctx = p->ctx};
     struct git_said said = {0};
-    int code = git_run_well(&said, &c, err);
 
+    push_environment(p, &a, env);
+    int code = arena_error(&a) < 0 ? err_code(err, ERR_NO_MEMORY) : git_run_well(&said, &c, err);
     git_said_release(&said);
+    arena_release(&a);
     return code;
+}
+
+void restore_target_append(struct buf *out, struct str base, struct str name)
+{
+    name = str_skip(name, str_starts(name, STR("@")));
+    while (base.len && base.p[base.len - 1] == '/')
+        base.len--;
+    buf_append_str(out, base);
+    buf_append_char(out, '/');
+    for (size_t i = 0; i < name.len; i++)
+        buf_append_char(out, name.p[i] == '@' ? '.' : name.p[i]);
+    buf_append_z(out, ".git");
 }
 
 /* --- texts --- */

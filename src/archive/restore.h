@@ -34,9 +34,26 @@ struct restore_result {
 int restore_bundle(struct restore_result *out, struct reader *bundle,
                    const struct restore_options *o, struct err *err) MUST_CHECK;
 
-/* Pushes branches, tags and notes of a repository to a git server. git gets the environment of this
- * process, and with it the user's credentials and settings. */
-int restore_push(const char *folder, const char *url, struct err *err) MUST_CHECK;
+struct restore_push {
+    const char *folder, *url;
+    /* git works for a user's command: it gets the environment of this process, and with it the
+     * user's credentials and settings. Otherwise it uses only http and https, follows no redirect,
+     * and has the members below. */
+    bool is_users;
+    struct str credentials;  /* USER:PASSWORD; empty: none */
+    const char *ca_file;     /* certificates to trust; NULL: the system's */
+    uint64_t timeout_ms;     /* 0: no limit */
+    bool (*stop)(void *ctx); /* when it returns true, the push ends; may be NULL */
+    void *ctx;
+};
+/* Pushes branches, tags and notes of a repository to a git server. ERR_PEER: git or the server
+ * refuses; the text has git's message. */
+int restore_push(const struct restore_push *p, struct err *err) MUST_CHECK;
+
+/* Appends the target of one bundle of an account below a folder or a URL. A wiki becomes
+ * `<repository>.wiki.git` beside its repository, as on a forge, and a gist becomes
+ * `gists/<id>.git`. */
+void restore_target_append(struct buf *out, struct str base, struct str name);
 
 /* Whether a target is the URL of a git server (`scheme://…` or `user@host:path`) and not a
  * folder. */

@@ -9,6 +9,7 @@
 #include "archive/forges.h"
 #include "archive/move.h"
 #include "archive/rebuild.h"
+#include "archive/restores.h"
 #include "archive/satellites.h"
 #include "archive/saved.h"
 #include "base/clock.h"
@@ -355,6 +356,7 @@ static void archive_list_tasks(void *state, room_tasks *out)
 
     vec_push(out, ((struct task_handler){AUDIT_TASK_TYPE, audit_handle, &r->archive}));
     vec_push(out, ((struct task_handler){TIDY_TASK_TYPE, tidy_handle, &r->archive}));
+    vec_push(out, ((struct task_handler){RESTORE_TASK_TYPE, restores_handle, &r->archive}));
     vec_push(out, ((struct task_handler){REBUILD_TASK_TYPE, rebuild_handle, r->archive.rebuild}));
     vec_push(out, ((struct task_handler){MOVE_TASK, moves_run, r->archive.moves}));
 }
@@ -419,11 +421,12 @@ static const struct rest_table *const archive_routes[] = {
     &archive_account_routes, &archive_repo_routes,
     &archive_status_routes,  &archive_satellite_routes,
     &archive_forge_routes,   &archive_giving_routes,
-    &archive_git_routes,     NULL};
+    &archive_git_routes,     &archive_restore_routes,
+    &archive_option_routes,  NULL};
 
 static const struct command *const archive_command_tables[] = {
-    archive_commands, archive_satellite_commands, archive_forge_commands, archive_giving_commands,
-    NULL};
+    archive_commands,        archive_satellite_commands, archive_forge_commands,
+    archive_giving_commands, archive_restore_commands,   NULL};
 
 const struct room archive_room = {
     .name = "archive",

@@ -17,9 +17,10 @@ struct archive_room {
 
 /* Routes (archive/rest/) and commands (archive/commands/), for struct room. */
 extern const struct rest_table archive_account_routes, archive_repo_routes, archive_status_routes,
-    archive_satellite_routes, archive_forge_routes, archive_giving_routes, archive_git_routes;
+    archive_satellite_routes, archive_forge_routes, archive_giving_routes, archive_git_routes,
+    archive_restore_routes, archive_option_routes;
 extern const struct command archive_commands[], archive_satellite_commands[],
-    archive_forge_commands[], archive_giving_commands[];
+    archive_forge_commands[], archive_giving_commands[], archive_restore_commands[];
 
 /* The table of the archive's metrics and the function that fills in their numbers
  * (archive/metrics.c), for struct room. */

@@ -68,9 +68,12 @@ int satellites_open(struct satellites **out, const struct satellites_options *o,
     struct err late = {0};
     if (satellites_reload(s, &late) < 0)
         log_warn(o->log, "archive.table", log_z("error", late.text));
-    int code = loop_start(
-        &s->prober,
-        &(struct loop_options){.name = "archive-probe", .step = satellites_probe, .ctx = s}, err);
+    int code = locks_open(&s->locks, &(struct locks_options){.store = o->app, .log = o->log}, err);
+    if (code == 0)
+        code = loop_start(
+            &s->prober,
+            &(struct loop_options){.name = "archive-probe", .step = satellites_probe, .ctx = s},
+            err);
     if (code < 0)
         satellites_close(s);
     else
@@ -83,6 +86,8 @@ void satellites_close(struct satellites *s)
     if (!s)
         return;
     loop_stop(&s->prober);
+    if (s->locks)
+        locks_close(s->locks);
     cond_release(&s->settled);
     mutex_release(&s->lock);
     free(s->first);

@@ -125,7 +125,8 @@ struct satellite_made {
  * slots begins to move to it. made[i] is the result for wanted[i]. Adding a satellite that exists
  * already repairs its user, its policy and its bucket. When the call fails, nothing that it has
  * made stays, unless the newcomers are in the table all the same. ERR_NOT_FOUND: there is no such
- * storage. ERR_BUSY: slots are still moving. */
+ * storage. ERR_BUSY: slots are still moving, or
+ * another change of the satellites runs. */
 int satellites_add(struct satellites *s, struct arena *a, const struct satellite_wanted *wanted,
                    size_t count, struct satellite_made *made, struct err *err) MUST_CHECK;
 /* Begins to move the slots of a satellite to the other satellites. When they have moved, the
@@ -137,6 +138,9 @@ int satellites_drain(struct satellites *s, struct str name, struct err *err) MUS
 /* Ends the move of a slot; the satellite that it leaves must have no object of it. When no slot
  * moves any more, drained satellites are removed from the table. */
 int satellites_arrive(struct satellites *s, unsigned slot, struct err *err) MUST_CHECK;
+/* Removes drained satellites from the table when no slot moves any more, as satellites_arrive()
+ * does, which may have been cut off. ERR_BUSY: another change of the satellites runs. */
+int satellites_settle(struct satellites *s, struct err *err) MUST_CHECK;
 
 /* --- counts --- */
 

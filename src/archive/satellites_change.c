@@ -4,7 +4,23 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { CHANGE_ARENA_MAX = 16 * 1024 * 1024 };
+enum {
+    CHANGE_ARENA_MAX = 16 * 1024 * 1024,
+    /* How long a change waits for another one. It is longer than the time to live of a lock, so
+     * that the lock of a process that died does not make the change fail. */
+    CHANGE_WAIT_MS = 15 * 1000,
+};
+
+/* --- one change at a time (M7) --- */
+
+static int change_begin(struct lock **out, struct satellites *s, struct err *err)
+{
+    int code = lock_wait(out, s->locks, SATELLITES_LOCK, CHANGE_WAIT_MS, err);
+
+    return code == ERR_BUSY
+               ? err_set(err, code, "another satellite is being added or drained; try again later")
+               : code;
+}
 
 /* --- the first table --- */
 
@@ -33,7 +49,7 @@ static size_t begin_names(struct satellites *s, struct str out[SATELLITES_MAX])
     return count;
 }
 
-int satellites_begin(struct satellites *s, struct err *err)
+static int begin_first(struct satellites *s, struct err *err)
 {
     struct arena a = ARENA_INIT(CHANGE_ARENA_MAX);
     struct str names[SATELLITES_MAX];
@@ -50,6 +66,21 @@ int satellites_begin(struct satellites *s, struct err *err)
     arena_release(&a);
     /* Another process has made the first table, or one of these satellites had a table before. */
     return code == ERR_CONFLICT || code == ERR_EXISTS ? satellites_reload(s, err) : code;
+}
+
+int satellites_begin(struct satellites *s, struct err *err)
+{
+    struct lock *lock = NULL;
+    struct slots now;
+    int code = change_begin(&lock, s, err);
+
+    if (code == 0)
+        code = satellites_reload(s, err); /* the holder before may have made the table */
+    satellites_table(s, &now);
+    if (code == 0 && now.epoch == 0)
+        code = begin_first(s, err);
+    lock_release(lock);
+    return code;
 }
 
 /* --- changing --- */
@@ -86,6 +117,7 @@ struct change_add {
     const struct satellite_wanted *wanted;
     size_t count;
     struct satellite_prepared *prepared;
+    struct lock *lock; /* keeps other changes away (M7) */
 };
 
 /* Finds the first key of a bucket that comes after `after`; empty: there is none. */
@@ -250,9 +282,20 @@ static int add_prepare(struct satellites *s, struct arena *a, const struct chang
     return code;
 }
 
-/* Removes what was made for satellites that the table does not have. */
+static void add_undo_not(struct satellites *s, const struct change_add *add, const char *why)
+{
+    log_warn(s->o.log, "archive.satellite_left", log_s("satellite", add->wanted[0].name),
+             log_z("error", why));
+}
+
+/* Removes what was made for satellites that the table does not have. If the lock was lost, another
+ * process may be adding the same satellites now, so everything stays. */
 static void add_undo(struct satellites *s, const struct change_add *add, const struct slots *t)
 {
+    if (!lock_held(add->lock)) {
+        add_undo_not(s, add, "the lock of the change was lost");
+        return;
+    }
     for (size_t i = 0; i < add->count; i++)
         if (slots_find(t, add->wanted[i].name) < 0)
             satellite_undo(s, &add->prepared[i]);
@@ -268,8 +311,7 @@ static void add_undo_change(struct satellites *s, const struct change_add *add)
     if (satellites_agree(s, false, t, &err) == 0)
         add_undo(s, add, t);
     else
-        log_warn(s->o.log, "archive.satellite_left", log_s("satellite", add->wanted[0].name),
-                 log_z("error", err.text));
+        add_undo_not(s, add, err.text);
     free(t);
 }
 
@@ -286,22 +328,35 @@ static int add_change(struct satellites *s, struct change_add *add, const struct
     return code < 0 && code != ERR_CONFLICT ? code : table_change(s, add_table, add, err);
 }
 
+/* Makes what the newcomers need, and reads the table to which they are added. After an error
+ * nothing of it stays. `now` is the present table. Under the lock no other satellites can have come
+ * since it was read. */
+static int add_make(struct satellites *s, struct arena *a, struct change_add *add,
+                    struct slots *now, struct err *err)
+{
+    struct slots *newest = xzalloc(sizeof(*newest));
+    int code = add_prepare(s, a, add, err);
+
+    if (code == 0)
+        code = satellites_agree(s, false, newest, err);
+    if (code < 0)
+        add_undo(s, add, now);
+    else
+        *now = *newest;
+    free(newest);
+    return code;
+}
+
 /* Adds the satellites to the table `now`, or to the one that has followed it meanwhile. */
 static int add_run(struct satellites *s, struct arena *a, struct change_add *add, struct slots *now,
                    struct err *err)
 {
     int code = add_check(s, add, now, err);
 
+    if (code == 0)
+        code = add_make(s, a, add, now, err);
     if (code < 0)
         return code;
-    code = add_prepare(s, a, add, err);
-    if (code == 0)
-        code = satellites_agree(s, false, now, err);
-    if (code < 0) {
-        satellites_table(s, now);
-        add_undo(s, add, now);
-        return code;
-    }
     code = add_change(s, add, now, err);
     if (code < 0)
         add_undo_change(s, add);
@@ -312,16 +367,19 @@ int satellites_add(struct satellites *s, struct arena *a, const struct satellite
                    size_t count, struct satellite_made *made, struct err *err)
 {
     struct satellite_prepared prepared[SATELLITES_MAX] = {0};
-    struct change_add add = {wanted, count, prepared};
+    struct change_add add = {.wanted = wanted, .count = count, .prepared = prepared};
     struct slots now;
 
     if (count == 0 || count > SATELLITES_MAX)
         return err_set(err, ERR_INVALID, "give the names of 1 to %d satellites", SATELLITES_MAX);
-    int code = satellites_check(s, a, wanted, count, err);
+    int code = change_begin(&add.lock, s, err);
+    if (code == 0)
+        code = satellites_check(s, a, wanted, count, err);
     if (code == 0)
         code = add_read_table(s, a, &add, &now, err);
     if (code == 0)
         code = add_run(s, a, &add, &now, err);
+    lock_release(add.lock);
     for (size_t i = 0; i < count; i++)
         made[i] = prepared[i].made;
     return code;
@@ -344,6 +402,16 @@ static int arrive_table(struct satellites *s, struct slots *next, const struct s
     return slots_arrive(next, now, ctx) ? 0 : ERR_NOT_MODIFIED;
 }
 
+/* Whether a satellite of the table has no slots. */
+static bool slots_any_without(const struct slots *t)
+{
+    bool any = false;
+
+    for (size_t i = 0; i < t->count; i++)
+        any |= slots_held(t, i) == 0;
+    return any;
+}
+
 /* Removes from the table the first satellite that has no slots. `ctx` gets its name; empty: every
  * satellite has slots. */
 static int drop_table(struct satellites *s, struct slots *next, const struct slots *now, void *ctx,
@@ -361,24 +429,43 @@ static int drop_table(struct satellites *s, struct slots *next, const struct slo
 }
 
 /* Removes from the table all satellites that have no slots, unless a slot is moving. */
-static int satellites_settle(struct satellites *s, struct err *err)
+static int settle_run(struct satellites *s, const struct lock *lock, struct err *err)
 {
     char dropped[SATELLITE_NAME_MAX + 1] = "";
-    struct slots now;
+    bool more = true;
     int code = 0;
 
-    satellites_table(s, &now);
-    bool more = slots_moving(&now) == 0;
     while (more && code == 0) {
         code = table_change(s, drop_table, dropped, err);
         more = code == 0 && *dropped;
+        if (more && !lock_held(lock))
+            return err_set(err, ERR_BUSY,
+                           "the lock of the change was lost; `weir archive satellite drain %s` "
+                           "once more ends it",
+                           dropped);
         if (more)
             satellite_leave(s, str_z(dropped));
     }
     return code;
 }
 
-int satellites_drain(struct satellites *s, struct str name, struct err *err)
+int satellites_settle(struct satellites *s, struct err *err)
+{
+    struct lock *lock = NULL;
+    struct slots now;
+
+    satellites_table(s, &now);
+    if (slots_moving(&now) || !slots_any_without(&now))
+        return 0;
+    int code = change_begin(&lock, s, err);
+    if (code == 0)
+        code = settle_run(s, lock, err);
+    lock_release(lock);
+    return code;
+}
+
+static int drain_run(struct satellites *s, const struct lock *lock, struct str name,
+                     struct err *err)
 {
     struct slots now;
     int code = satellites_current(s, &now, false, err);
@@ -390,7 +477,19 @@ int satellites_drain(struct satellites *s, struct str name, struct err *err)
         satellite_leave(s, name);
         return 0;
     }
-    return code < 0 ? code : satellites_settle(s, err);
+    satellites_table(s, &now);
+    return code < 0 || slots_moving(&now) ? code : settle_run(s, lock, err);
+}
+
+int satellites_drain(struct satellites *s, struct str name, struct err *err)
+{
+    struct lock *lock = NULL;
+    int code = change_begin(&lock, s, err);
+
+    if (code == 0)
+        code = drain_run(s, lock, name, err);
+    lock_release(lock);
+    return code;
 }
 
 /* Waits until no other thread is changing the table. Returns false if another thread has ended the
@@ -431,8 +530,6 @@ int satellites_arrive(struct satellites *s, unsigned slot, struct err *err)
     if (!arrive_begin(s, slot, set))
         return 0;
     int code = table_change(s, arrive_table, set, err);
-    if (code == 0)
-        code = satellites_settle(s, err);
     arrive_end(s, slot, set, code);
-    return code;
+    return code < 0 ? code : satellites_settle(s, err);
 }

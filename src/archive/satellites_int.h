@@ -4,6 +4,7 @@
 #define ARCHIVE_SATELLITES_INT_H
 
 #include "archive/satellites.h"
+#include "coord/lock.h"
 #include "os/loop.h"
 
 enum {
@@ -15,12 +16,16 @@ enum {
     SATELLITES_MAPS_MAX = 4096 /* most tables that one listing of a satellite reads */
 };
 
+/* The key of the lock that a change of the list of satellites holds (M7). */
+#define SATELLITES_LOCK STR("w:archive:satellites")
+
 struct satellites {
     struct satellites_options o;
-    char *first;        /* owned copy of o.first */
-    struct loop prober; /* asks satellites that did not answer */
-    bool probed;        /* used only by the prober: it has asked all satellites once */
-    struct mutex lock;  /* lock class "archive.table"; guards the members below */
+    char *first;         /* owned copy of o.first */
+    struct locks *locks; /* has the lock of changes (M7) */
+    struct loop prober;  /* asks satellites that did not answer */
+    bool probed;         /* used only by the prober: it has asked all satellites once */
+    struct mutex lock;   /* lock class "archive.table"; guards the members below */
     struct slots table;
     bool up[SATELLITES_MAX]; /* whether each satellite of the table is up */
     struct err fault;        /* error of the last time when the tables were read; code 0: none */
@@ -102,8 +107,9 @@ void satellite_undo(struct satellites *s, const struct satellite_prepared *p);
  * more are removed: on a storage in a folder, the archive's buckets that have neither objects nor
  * settings; and the user, if it owns no bucket. A failure is logged; then the rest stays. */
 void satellite_leave(struct satellites *s, struct str name);
-/* Whether weir has made a user of this name whose policy leads to the storage. If the table does
- * not have the storage, the policy is left of a satellite. */
+/* Whether satellite_leave() was cut off for this storage, which the table does not have: weir has
+ * made a user of this name, and either the user's policy still leads to the storage, or the user
+ * has no policy and can be removed with its buckets. */
 bool satellite_has_left(struct satellites *s, struct str name);
 /* Whether the satellite's user is missing and the policy of that user still leads to the
  * storage. */

@@ -360,8 +360,22 @@ static int leave_user(struct satellites *s, struct arena *a, const struct user *
 
     if (code < 0 || has)
         return code;
-    code = users_remove(s->o.users, user->name, err);
-    return code == 0 && s->o.remotes ? remotes_forget_user(s->o.remotes, user->id, err) : code;
+    /* The user goes last. As long as it exists, another drain can end what was cut off. */
+    if (s->o.remotes)
+        code = remotes_forget_user(s->o.remotes, user->id, err);
+    return code < 0 ? code : users_remove(s->o.users, user->name, err);
+}
+
+/* Whether the user, who has no policy, can be removed. Buckets of a remote storage stay, and with
+ * them their owner. */
+static bool user_can_leave(struct satellites *s, struct arena *a, struct str user, struct str name)
+{
+    struct storage *at = routes_storage(s->o.env.routes, name);
+    bool has = true;
+    struct err err;
+
+    return at && (!storage_can(at, STORAGE_CREDENTIALS) ||
+                  (user_has_buckets(s, a, user, &has, &err) == 0 && !has));
 }
 
 bool satellite_has_left(struct satellites *s, struct str name)
@@ -372,7 +386,8 @@ bool satellite_has_left(struct satellites *s, struct str name)
     struct err err;
     bool has = users_by_name(s->o.users, &a, name, &user, &err) == 0 &&
                str_eq(user.id, satellite_user_id(&a, name)) &&
-               user_policy(s, &a, user.id, &leads, &err) == 0 && str_eq(leads, name);
+               user_policy(s, &a, user.id, &leads, &err) == 0 &&
+               (leads.len ? str_eq(leads, name) : user_can_leave(s, &a, user.id, name));
 
     arena_release(&a);
     return has;

@@ -65,7 +65,9 @@ int schedule_add(struct schedule *s, const struct archive_account *accounts, siz
 int schedule_remove(struct schedule *s, const struct archive_account *c,
                     struct err *err) MUST_CHECK;
 /* Puts an account in front of all others, even if it is held or was synced just now. If it is being
- * synced, it is synced once more afterwards. ERR_NOT_FOUND: the account is not tracked. */
+ * synced, it is synced once more afterwards. If a sync that was begun for this call is cut off,
+ * because its process dies or stops, the account comes to the front again. ERR_NOT_FOUND: the
+ * account is not tracked. */
 int schedule_first(struct schedule *s, const struct archive_account *c, struct err *err) MUST_CHECK;
 /* Writes the table of slots to the store, which says which satellite has each slot. If a slot now
  * belongs to another satellite, its ready accounts must change to the ready set of that satellite.

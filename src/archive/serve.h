@@ -6,7 +6,7 @@
  * of them again. There are no shallow clones and no filters.
  *
  * git refuses a pack from a server if the pack has an object twice. A pack that was appended to may
- * have such an object. serve_is_safe() tells whether a pack can be served (docs/archive.md, R5).
+ * have such an object. serve_is_safe() tells whether a pack can be served (docs/archive.md, R7).
  *
  * Clients may be hostile. Requests have limits, and every id that a client wants must be in the
  * header. Nothing in this file blocks, except reads from the given readers. */

@@ -42,14 +42,24 @@ int shelf_look(struct shelf *s, bool make, struct err *err)
     return code;
 }
 
+int shelf_open_in(struct shelf *out, struct satellites *s, struct arena *a,
+                  const struct archive_account *c, struct str bucket, struct err *err)
+{
+    *out =
+        (struct shelf){.satellites = s, .account = *c, .arena = a, .bucket = arena_str(a, bucket)};
+    out->account.host = arena_str(a, c->host);
+    out->account.login = arena_str(a, c->login);
+    return shelf_look(out, false, err);
+}
+
 int shelf_open(struct shelf *out, struct satellites *s, struct arena *a,
                const struct archive_account *c, struct err *err)
 {
-    *out = (struct shelf){.satellites = s, .account = *c, .arena = a};
-    out->account.host = arena_str(a, c->host);
-    out->account.login = arena_str(a, c->login);
-    int code = satellites_bucket(s, a, c->host, &out->bucket, err);
-    return code < 0 ? code : shelf_look(out, false, err);
+    struct str bucket;
+    int code = satellites_bucket(s, a, c->host, &bucket, err);
+
+    *out = (struct shelf){0};
+    return code < 0 ? code : shelf_open_in(out, s, a, c, bucket, err);
 }
 
 int shelf_open_claimed(struct shelf *out, struct satellites *s, struct arena *a,

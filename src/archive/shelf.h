@@ -50,6 +50,10 @@ struct shelf {
  * table of slots yet, no object is found, and the first change makes the table. */
 int shelf_open(struct shelf *out, struct satellites *s, struct arena *a,
                const struct archive_account *c, struct err *err) MUST_CHECK;
+/* Like shelf_open(), but in this bucket, and not in that of the account's forge. A move uses it for
+ * the buckets of forges that weir does not know any more. */
+int shelf_open_in(struct shelf *out, struct satellites *s, struct arena *a,
+                  const struct archive_account *c, struct str bucket, struct err *err) MUST_CHECK;
 /* Opens the shelf of an account whose lock the caller holds, for a sync. If the slot of the account
  * moves, all objects of the account are moved first. */
 int shelf_open_claimed(struct shelf *out, struct satellites *s, struct arena *a,

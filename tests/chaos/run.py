@@ -24,6 +24,7 @@ CHAOS_SETUPS = {"plain": 120, "mixed": 60}  # seconds of such a run
 SIM_RUNS = 50  # of the simulation of sharding: 200 runs are 10,000
 MODEL_SEEDS, MODEL_RUNS = 20, 8  # of the lake's model test, and the kills that each seed has at least
 SLOW_SHARE = 5  # one seed in so many also runs under ThreadSanitizer, and under AddressSanitizer
+HISTORY_RUNS = 20  # kills of others for one random history of 50 syncs of the archive
 RACE_REPEATS = 40  # runs for one pass of the unit tests under ThreadSanitizer
 
 
@@ -50,6 +51,11 @@ def steps(build, tsan, asan, runs, seed):
     yield "archive", "archive_kills", ["/usr/bin/env", f"WEIR_TEST_KILLS={max(1, runs // 2)}", f"WEIR_TEST_SEED={seed}",
                                        "/usr/bin/python3", "-m", "pytest", "-q",
                                        os.path.join(ROOT, "tests/e2e/test_archive_kills.py")]
+    yield "archive", "archive_histories", ["/usr/bin/env", f"WEIR_SEEDS={max(1, runs // HISTORY_RUNS)}", "/usr/bin/python3",
+                                           "-m", "pytest", "-q", "-k", "soak",
+                                           os.path.join(ROOT, "tests/e2e/test_archive_bundles.py")]
+    yield "archive", "archive_lost_store", ["/usr/bin/python3", "-m", "pytest", "-q",
+                                            os.path.join(ROOT, "tests/e2e/test_archive_processes.py")]
     diff = os.path.join(build, "tests/store_diff")
     yield "store", "store_diff", [diff, "--commands", str(runs * COMMANDS_A_RUN), "--seed", str(seed)]
     for room in RACES:

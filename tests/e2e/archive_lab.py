@@ -10,6 +10,7 @@ import hashlib
 import json
 import time
 
+from bundle_lab import read_by_dulwich
 from conftest import wait_for
 from forge_lab import Forge
 from git_lab import GitLab, git
@@ -156,11 +157,15 @@ class Archive:
         return path
 
     def clone(self, login, name):
-        """Clones the bundle by the system's git, checks it, and returns the folder of the clone."""
+        """Clones the bundle by the system's git, checks it, and returns the folder of the clone. A second implementation
+        of git, which knows no SHA-256, must find the same objects."""
         path = self.bundle(login, name)
         to = path.with_suffix(".git")
         git("clone", "-q", "--mirror", path, to)
         git("fsck", "--full", "--strict", cwd=to)
+        if git("rev-parse", "--show-object-format", cwd=to).strip() == "sha1" and git("for-each-ref", cwd=to):
+            objects = git("cat-file", "--batch-all-objects", "--batch-check=%(objectname)", cwd=to).split()
+            assert set(read_by_dulwich(path, may_have_ref_deltas=True)) == set(objects)
         return to
 
     def same(self, login, name, repo=None, left_out=()):

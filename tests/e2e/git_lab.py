@@ -12,7 +12,8 @@ A script is a function of (call, body): `call` is the Call below, `body` gives t
 http-backend` makes (it runs only when they are asked for). A script writes the answer by call.head(), call.piece() and
 call.end(), or returns pieces, which are then sent with the usual head. The functions status(), redirect(), cut(),
 in_pieces(), edit(), forever() and raw() make the usual scripts. Every request is kept in lab.seen with the bytes that it
-was answered with. `lab.v0_only`, `lab.preamble`, `lab.latency` and `lab.users` hold for all requests.
+was answered with. `lab.v0_only`, `lab.preamble`, `lab.latency`, `lab.users` and
+`lab.may_push` hold for all requests.
 """
 import base64
 import gzip
@@ -281,6 +282,8 @@ class Call(http.server.BaseHTTPRequestHandler):
                "QUERY_STRING": query, "REQUEST_METHOD": self.command, "REMOTE_ADDR": "127.0.0.1",
                "CONTENT_TYPE": self.headers.get("Content-Type", ""), "CONTENT_LENGTH": str(len(self.body)),
                "HTTP_CONTENT_ENCODING": self.headers.get("Content-Encoding", "")}
+        if self.lab.may_push:
+            env.update(REMOTE_USER="me", GIT_CONFIG_COUNT="1", GIT_CONFIG_KEY_0="http.receivepack", GIT_CONFIG_VALUE_0="true")
         if not self.lab.v0_only:
             env["GIT_PROTOCOL"] = self.headers.get("Git-Protocol", "")
         self.backend = subprocess.Popen(["git", "http-backend"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -355,7 +358,7 @@ class GitLab:
         self.root = pathlib.Path(root)
         self.root.mkdir(parents=True, exist_ok=True)
         self.seen, self.scripts, self.bytes_out, self.connections = [], [], 0, 0
-        self.v0_only, self.preamble, self.latency, self.users = False, None, 0, None
+        self.v0_only, self.preamble, self.latency, self.users, self.may_push = False, None, 0, None, False
         self.lock, self.stopping, self.is_running = threading.Lock(), threading.Event(), True
         self.server = Server((host, 0), type("LabCall", (Call,), {"lab": self}))
         if tls:
@@ -417,7 +420,7 @@ class GitLab:
             self.seen.clear()
         self.scripts.clear()
         self.bytes_out = self.connections = 0
-        self.v0_only, self.preamble, self.latency, self.users = False, None, 0, None
+        self.v0_only, self.preamble, self.latency, self.users, self.may_push = False, None, 0, None, False
 
     def stop(self):
         self.is_running = False

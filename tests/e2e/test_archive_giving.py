@@ -4,14 +4,16 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
+import threading
 import time
 import urllib.parse
 
 import pytest
 from archive_lab import Archive
 from conftest import WEIR, secret, wait_for
-from git_lab import ENV, git
+from git_lab import ENV, GitLab, git, redirect
 
 
 @pytest.fixture
@@ -26,15 +28,18 @@ def lab(tmp_path, serve, weir):
         one.close()
 
 
-@pytest.fixture
-def octocat(lab):
-    """An archive with one account of two repositories, synced once."""
-    a = lab()
+def two_repos(a):
     a.add_repo("octocat", "Hello-World", commits=8)
     a.add_repo("octocat", "Spoon-Knife", commits=2)
     a.add("octocat")
     a.synced("octocat")
     return a
+
+
+@pytest.fixture
+def octocat(lab):
+    """An archive with one account of two repositories, synced once."""
+    return two_repos(lab())
 
 
 def refs_of(folder):
@@ -105,6 +110,127 @@ def test_restore_to_another_server(octocat, tmp_path):
     assert refs_of(to / "Hello-World.git") == [r for r in repo.refs() if "refs/pull/" not in r]
     assert refs_of(to / "Spoon-Knife.git") == a.repos["octocat", "Spoon-Knife"].refs()
     git("fsck", "--full", cwd=to / "Hello-World.git")
+
+
+@pytest.fixture
+def target(tmp_path):
+    """A git server that takes pushes of one user."""
+    server = GitLab(tmp_path / "target")
+    server.may_push, server.users = True, {"me": "s:e@cret"}
+    yield server
+    server.stop()
+
+
+def target_url(server, path, user="me:s%3Ae%40cret@"):
+    return server.url(path).removesuffix(".git").replace("http://", "http://" + user)
+
+
+def test_the_server_restores_to_another_server(octocat, target, tmp_path):
+    a = octocat
+    append(a)
+    for name in ("Hello-World", "Spoon-Knife"):
+        git("init", "-q", "-b", "main", "--bare", target.root / f"new/{name}.git")
+    rows = a.run("restore", a.member("octocat"), target_url(target, "new"), "--json")
+    assert rows[0]["state"] == "pushed" and rows[0]["refs"] == 2
+    for name in ("Hello-World", "Spoon-Knife"):
+        same(target.root / f"new/{name}.git", a.repos["octocat", name])
+    # Nothing of the password is left where others see it.
+    listed = a.run("restores", "list", "--json")
+    assert "cret" not in json.dumps(listed)
+    assert [r["state"] for r in listed] == ["done"] and listed[0]["done"] == 2 and listed[0]["bytes"] == listed[0]["total_bytes"]
+    assert os.listdir(os.path.join(a.server.data, "archive")) == []
+    # One repository, to a URL of its own; again is fine, because nothing is new.
+    rows = a.run("restore", a.member("octocat") + "/Hello-World", target_url(target, "new/Hello-World") + ".git", "--json")
+    assert rows[0]["name"] == "Hello-World" and rows[0]["state"] == "pushed"
+    # The machine of the command can push instead.
+    rows = a.run("restore", a.member("octocat") + "/Spoon-Knife", target_url(target, "new/Spoon-Knife") + ".git", "--here",
+                 "--json")
+    assert rows[0]["name"] == "Spoon-Knife" and rows[0]["state"] == "pushed"
+    assert len(a.run("restores", "list", "--json")) == 2
+
+
+def test_a_restore_by_the_server_tells_what_fails(octocat, target):
+    a = octocat
+    git("init", "-q", "-b", "main", "--bare", target.root / "new/Hello-World.git")
+    said = a.run("restore", a.member("octocat"), target_url(target, "new"), status=1)
+    assert "1 of 2 repositories were not restored" in said and "Spoon-Knife" in said
+    assert a.run("restores", "list", "--json")[0]["done"] == 1
+    said = a.run("restore", a.member("octocat") + "/Hello-World", target_url(target, "new/Hello-World.git", user="me:wrong@"),
+                 status=1)
+    assert "Authentication failed" in said or "could not read" in said or "terminal prompts" in said
+    said = a.run("restore", a.member("octocat") + "/Hello-World", target_url(target, "new/Hello-World.git"), "--at", "1000",
+                 status=1)
+    assert "its first sync was at" in said
+    said = a.run("restore", a.member("octocat") + "/Nothing", target_url(target, "new/Nothing"), status=1)
+    assert "no bundle" in said
+    for url in ("file:///tmp/x", "ext::sh -c id", "https://a/?x=1", "https://me:x@a/", "git://a/b"):
+        a.api("/accounts/" + a.member("octocat").replace("/", "%2F") + "/restores", "POST", json.dumps({"url": url}), status=400)
+    a.api("/restores/0123456789abcdef", status=404)
+
+
+def test_a_redirect_does_not_get_the_credentials(octocat, target):
+    a = octocat
+    other = GitLab(target.root / "other")
+    target.answer("info/refs", redirect(other.url("new/Hello-World") + "/info/refs?service=git-receive-pack"))
+    said = a.run("restore", a.member("octocat") + "/Hello-World", target_url(target, "new/Hello-World.git"), status=1)
+    other.stop()
+    assert other.seen == [] and said
+
+
+@pytest.mark.parametrize("engine", ["embedded", "redis"])
+def test_a_restore_goes_on_after_a_kill(lab, target, request, engine):
+    a = two_repos(lab(redis=request.getfixturevalue("redis") if engine == "redis" else None))
+    for name in ("Hello-World", "Spoon-Knife"):
+        git("init", "-q", "-b", "main", "--bare", target.root / f"new/{name}.git")
+    held = threading.Event()
+
+    def hold(call, body):
+        if "Spoon-Knife" in call.path:
+            held.set()
+            call.wait(60)
+        return body
+    target.answer("git-receive-pack", hold)
+    a.run("restore", a.member("octocat"), target_url(target, "new"), "--detach")
+    assert held.wait(60)
+    first = a.run("restores", "list", "--json")[0]
+    assert first["state"] == "running" and first["done"] == 1 and first["total"] == 2
+    tasks = a.server.request("GET", "/api/v1/queues/archive/tasks?state=active", keys=a.server.keys)
+    assert tasks.status == 200 and "archive:restore" in tasks.body and "cret" not in tasks.body
+    a.server.signal(signal.SIGKILL)
+    a.server.wait()
+    target.answer("git-receive-pack", None)
+    pushes = target.count("POST", "new/Hello-World.git/git-receive-pack")
+    a.serve(data=a.server.data)
+    wait_for(lambda: a.run("restores", "list", "--json")[0]["state"] == "done", "the rest of the restore", 120)
+    last = a.run("restores", "list", "--json")[0]
+    assert last["done"] == 2 and last["failed"] == 0 and last["bytes"] == last["total_bytes"]
+    # What was done before the kill is not done again.
+    assert target.count("POST", "new/Hello-World.git/git-receive-pack") == pushes
+    for name in ("Hello-World", "Spoon-Knife"):
+        same(target.root / f"new/{name}.git", a.repos["octocat", name])
+
+
+def test_a_restore_is_canceled(octocat, target):
+    a = octocat
+    for name in ("Hello-World", "Spoon-Knife"):
+        git("init", "-q", "-b", "main", "--bare", target.root / f"new/{name}.git")
+    held = threading.Event()
+
+    def hold(call, body):
+        held.set()
+        call.wait(60)
+        return body
+    target.answer("git-receive-pack", hold)
+    a.run("restore", a.member("octocat"), target_url(target, "new"), "--detach")
+    assert held.wait(60)
+    id = a.run("restores", "list", "--json")[0]["id"]
+    a.run("restores", "cancel", id)
+    wait_for(lambda: a.api(f"/restores/{id}")["state"] == "canceled", "the end")
+    assert a.api(f"/restores/{id}")["done"] == 0
+    assert os.listdir(os.path.join(a.server.data, "archive")) == []
+    target.answer("git-receive-pack", None)
+    a.run("restore", a.member("octocat"), target_url(target, "new"))
+    same(target.root / "new/Spoon-Knife.git", a.repos["octocat", "Spoon-Knife"])
 
 
 def test_restore_at_each_of_the_past_syncs(octocat, tmp_path):

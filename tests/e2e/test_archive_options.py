@@ -4,6 +4,7 @@ import json
 
 import pytest
 from archive_lab import Archive
+from conftest import wait_for
 from git_lab import Listener, git, redirect, status
 
 
@@ -50,6 +51,54 @@ def test_issues_and_pulls_with_checkpoints(lab, kind):
     now = lines(a, "octocat", "/Hello-World@issues.ndjson")
     assert len(now) == 9 and now[-1]["data"]["title"] == "changed"                       # the old line stays
     a.check()
+
+
+def test_an_account_has_options_of_its_own(lab):
+    a = lab(args=("--archive.look=7d",))        # the forge has no option at all
+    for login in ("octocat", "mojombo"):
+        a.add_repo(login, "Hello-World")
+        a.forge.find_repo(login, "Hello-World")["issues"].append(issue(1, "2026-01-01T00:00:00Z"))
+    a.run("add", a.member("mojombo"))
+    a.run("add", a.member("octocat"), "--wants", "issues")
+    for login in ("octocat", "mojombo"):
+        a.synced(login)
+    assert a.names("mojombo") == ["mojombo.json", "mojombo/Hello-World.bundle"]
+    assert a.names("octocat") == ["octocat.json", "octocat.options", "octocat/Hello-World.bundle",
+                                  "octocat/Hello-World@issues.ndjson"]
+    assert a.get("octocat", ".options") == b"issues\n" and a.record("octocat")[0]["wants"] == "issues"
+    assert a.account("octocat")["wants"] == ["issues"] and a.account("octocat")["own_wants"]
+    assert a.account("mojombo")["wants"] == [] and not a.account("mojombo")["own_wants"]
+    # A new option counts at the next sync, although the forge's list is unchanged. The next one asks nothing again.
+    shown = a.run("options", a.member("mojombo"), "--wants", "zip", "--json")
+    assert shown == [{"account": a.member("mojombo"), "wants": "zip", "from": "account"}]
+    a.sync("mojombo")
+    assert a.has("mojombo", "/Hello-World.zip") and a.record("mojombo")[0]["wants"] == "zip"
+    seen = a.git.count()
+    a.sync("mojombo")
+    assert a.git.count() == seen
+    # The options are in the storage: they survive the loss of the store, and say nothing about who is tracked.
+    a.run("rebuild")
+    a.run("remove", a.member("octocat"))
+    a.api("/accounts/" + a.member("octocat").replace("/", "%2F") + "/options", status=404)
+    a.add("octocat")
+    assert a.run("options", a.member("octocat"), "--json")[0]["wants"] == "issues"
+    # What was saved stays when the options of the forge come back.
+    a.run("options", a.member("octocat"), "--default")
+    a.sync("octocat")
+    assert not a.has("octocat", ".options") and a.has("octocat", "/Hello-World@issues.ndjson")
+    assert a.record("octocat")[0]["wants"] == "-"
+    assert "not an option" in a.run("options", a.member("octocat"), "--wants", "stars", status=1)
+    a.check()
+
+
+def test_a_renamed_account_keeps_its_options(lab):
+    a = lab()
+    a.add_repo("octocat", "Hello-World")
+    a.run("add", a.member("octocat"), "--wants", "zip")
+    a.synced("octocat")
+    a.forge.rename_account("octocat", "hexacat")
+    a.run("sync", a.member("octocat"), "--watch", status=None)
+    wait_for(lambda: a.account("hexacat")["own_wants"], "the options of the new name")
 
 
 def test_features_that_are_off_are_no_error(lab):

@@ -5,11 +5,23 @@
 
 enum { ADD_AT_ONCE = 500, ADD_TEXT_MAX = 64 * 1024 * 1024 };
 
+#define WANTS_DOC                                                                                  \
+    "What is saved beside the bundles of these accounts, with commas between them: zip, wikis, "   \
+    "gists, lfs, issues, pulls, releases; none: nothing; default: the options of the forge."
+
+static const struct flag archive_options_flags[] = {
+    {"wants", FLAG_TEXT, "OPTIONS", NULL, WANTS_DOC},
+    {"default", FLAG_SWITCH, NULL, NULL, "Use the options of the forge again."},
+    CLIENT_FLAGS,
+    {0},
+};
+
 static const struct flag archive_add_flags[] = {
     {"file", FLAG_FILE, "FILE", NULL,
      "Read accounts from FILE too, one on each line; - is the standard input."},
     {"org", FLAG_TEXT, "ORGANISATION", NULL,
      "Add an organisation and its members, such as github.com/acme."},
+    {"wants", FLAG_TEXT, "OPTIONS", NULL, WANTS_DOC},
     CLIENT_FLAGS,
     {0},
 };
@@ -37,15 +49,26 @@ static const struct flag archive_sync_flags[] = {
         name, .number = true                                                                       \
     }
 
+static const struct output_column option_columns[] = {{"account"}, {"wants"}, {"from"}};
 static const struct output_column added_columns[] = {NUMBER("added"), NUMBER("known")};
 static const struct output_column account_columns[] = {
     {"account"}, {"last_sync"}, {"state"}, {"held_until"}, NUMBER("failures")};
-static const struct output_column one_account_columns[] = {
-    {"account"},      {"login"},          {"type"},
-    {"added"},        {"last_sync"},      {"state"},
-    {"held_until"},   NUMBER("failures"), NUMBER("repositories"),
-    NUMBER("listed"), NUMBER("bytes"),    {"satellite"},
-    {"bucket"},       {"path"},           {"error", .json = true}};
+static const struct output_column one_account_columns[] = {{"account"},
+                                                           {"login"},
+                                                           {"type"},
+                                                           {"added"},
+                                                           {"last_sync"},
+                                                           {"state"},
+                                                           {"held_until"},
+                                                           NUMBER("failures"),
+                                                           NUMBER("repositories"),
+                                                           NUMBER("listed"),
+                                                           NUMBER("bytes"),
+                                                           {"satellite"},
+                                                           {"bucket"},
+                                                           {"path"},
+                                                           {"wants"},
+                                                           {"error", .json = true}};
 static const struct output_column repo_columns[] = {
     {"name"}, {"updated"}, NUMBER("bytes"), {"code"}, {"looked"}};
 static const struct output_column one_repo_columns[] = {{"name"},
@@ -92,8 +115,21 @@ struct add_run {
     struct json_out w;
     size_t waiting;
     int64_t added, known;
-    const char *organisation;
+    const char *organisation, *wants;
 };
+
+/* Writes the member "wants". */
+static void wants_fill(struct json_out *w, const char *wants)
+{
+    struct str rest = str_z(wants), word;
+
+    json_out_key(w, "wants");
+    json_out_open(w, '[');
+    while (str_token(&rest, ", ", &word))
+        if (!str_eq(word, STR("none")))
+            json_out_str(w, word);
+    json_out_close(w, ']');
+}
 
 static int add_send(struct add_run *a, struct err *err)
 {
@@ -104,6 +140,8 @@ static int add_send(struct add_run *a, struct err *err)
         json_out_close(&a->w, ']');
     if (a->organisation)
         json_out_member_str(&a->w, "organisation", account_text(str_z(a->organisation)));
+    if (a->wants)
+        wants_fill(&a->w, a->wants);
     json_out_close(&a->w, '}');
     code = buf_error(&a->body);
     if (code == 0)
@@ -159,7 +197,7 @@ static int archive_add_run(struct api_client *r, const struct invocation *inv, s
                            struct err *err)
 {
     const char *file = invocation_flag(inv, "file"), *org = invocation_flag(inv, "org");
-    struct add_run a = {.r = r, .organisation = org};
+    struct add_run a = {.r = r, .organisation = org, .wants = invocation_flag(inv, "wants")};
     int code = 0;
 
     if (inv->args.len == 0 && !file && !org)
@@ -179,6 +217,66 @@ static int archive_add_run(struct api_client *r, const struct invocation *inv, s
     output_cellf(table, "%jd", (intmax_t)a.added);
     output_cellf(table, "%jd", (intmax_t)a.known);
     return 0;
+}
+
+/* --- options --- */
+
+static const char *options_path(struct api_client *r, const struct invocation *inv)
+{
+    struct buf path = BUF_INIT(8 * KIB);
+
+    buf_append_z(&path, "/api/v1/archive/accounts/");
+    url_encode(&path, account_text(str_z(inv->args.items[0])), false);
+    buf_append_z(&path, "/options");
+    const char *copy = arena_z(&r->arena, buf_str(&path));
+    buf_release(&path);
+    return copy;
+}
+
+static int options_change(struct api_client *r, const char *path, const char *wants,
+                          struct err *err)
+{
+    struct buf body = {0};
+    struct json_out w;
+
+    json_out_init(&w, &body);
+    json_out_open(&w, '{');
+    if (wants)
+        wants_fill(&w, wants);
+    json_out_close(&w, '}');
+    int code = wants ? api_client_send(r, "PUT", path, body.p, NULL, err)
+                     : api_client_send(r, "DELETE", path, NULL, NULL, err);
+    buf_release(&body);
+    return code;
+}
+
+static int archive_options_run(struct api_client *r, const struct invocation *inv,
+                               struct output *table, struct err *err)
+{
+    const char *path = options_path(r, inv), *wants = invocation_flag(inv, "wants");
+    bool clear = invocation_flag(inv, "default") != NULL;
+    json_t *answer = NULL;
+    int code = 0;
+
+    if (wants && clear)
+        return err_set(err, ERR_INVALID, "give --wants or --default, and not both");
+    if (wants || clear)
+        code = options_change(r, path, wants, err);
+    if (code == 0)
+        code = api_client_send(r, "GET", path, NULL, &answer, err);
+    if (code == 0) {
+        struct buf text = {0};
+        const json_t *list = json_object_get(answer, "wants");
+        for (size_t i = 0; i < json_array_size(list); i++)
+            buf_appendf(&text, "%s%s", i ? "," : "", json_string_value(json_array_get(list, i)));
+        output_cell(table, json_get_str(answer, "account", STR_EMPTY));
+        output_cell(table, text.len ? buf_str(&text) : STR("none"));
+        output_cell(table,
+                    json_get_bool(answer, "own_wants", false) ? STR("account") : STR("forge"));
+        buf_release(&text);
+    }
+    json_decref(answer);
+    return code;
 }
 
 /* --- sync --- */
@@ -378,6 +476,8 @@ static int archive_check_judge(const json_t *answer, struct err *err)
 
 /* --- the calls --- */
 
+static const struct manage_call account_options = {MANAGE_COLUMNS(option_columns),
+                                                   .run = archive_options_run};
 static const struct manage_call add_accounts = {MANAGE_COLUMNS(added_columns),
                                                 .run = archive_add_run};
 static const struct manage_call list_accounts = {"GET", "/api/v1/archive/accounts",
@@ -456,6 +556,20 @@ const struct command archive_commands[] = {
                  "weir archive show github.com/octocat --repositories\n"
                  "weir archive show github.com/octocat Hello-World",
      .run = command_archive_show},
+    {.name = "archive options",
+     .arguments = "ACCOUNT",
+     .min_args = 1,
+     .max_args = 1,
+     .flags = archive_options_flags,
+     .configured = true,
+     .summary = "Show or set what is saved beside the bundles of an account",
+     .help = "Without flags, shows the options of the account, and whether they are its own or "
+             "those of its forge. With --wants, the account gets options of its own, which its "
+             "next sync uses. What was saved stays when an option is switched off.",
+     .examples = "weir archive options github.com/octocat\n"
+                 "weir archive options github.com/octocat --wants zip,wikis,issues\n"
+                 "weir archive options github.com/octocat --default",
+     .call = &account_options},
     {.name = "archive sync",
      .arguments = "ACCOUNT",
      .min_args = 1,

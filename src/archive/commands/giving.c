@@ -1,4 +1,5 @@
 /* The commands weir archive restore, audit and tidy. */
+#include "archive/commands/restores.h"
 #include "archive/names.h"
 #include "archive/restore.h"
 #include "archive/room.h"
@@ -78,6 +79,10 @@ static const struct flag restore_flags[] = {
     {"all", FLAG_SWITCH, NULL, NULL,
      "Of a whole account, restore copies too: damaged bundles (NAME@damaged-TIME), and those of "
      "which a satellite had another one (NAME@moved-TIME)."},
+    {"here", FLAG_SWITCH, NULL, NULL,
+     "Push to an http or https URL from this machine too, with git's settings and passwords here."},
+    {"detach", FLAG_SWITCH, NULL, NULL,
+     "Do not wait for the end of a restore that the server does."},
     CLIENT_FLAGS,
     {0},
 };
@@ -221,7 +226,8 @@ static int restore_to_url(struct restore_command *c, const char *url, struct res
     buf_appendf(&inner, "%s/repository.git", made.p);
     int code = restore_into(c, inner.p, out, err);
     if (code == 0 && out->refs)
-        code = restore_push(inner.p, url, err);
+        code = restore_push(&(struct restore_push){.folder = inner.p, .url = url, .is_users = true},
+                            err);
     if (dir_remove_tree(made.p, &ignored) < 0 && code == 0)
         code = err_set(err, ERR_IO, "%s is left behind: %s", made.p, ignored.text);
     buf_release(&made);
@@ -229,21 +235,12 @@ static int restore_to_url(struct restore_command *c, const char *url, struct res
     return code;
 }
 
-/* The target of a restored bundle. A wiki becomes `<repository>.wiki.git` beside its repository, as
- * on a forge, and a gist becomes `gists/<id>.git`. */
 static void restore_target(const struct restore_command *c, struct buf *out)
 {
-    struct str name = str_skip(c->name, str_starts(c->name, STR("@")));
-
-    buf_append_z(out, c->target);
-    if (!c->is_account)
-        return;
-    while (out->len && out->p[out->len - 1] == '/')
-        out->len--;
-    buf_append_char(out, '/');
-    for (size_t i = 0; i < name.len; i++)
-        buf_append_char(out, name.p[i] == '@' ? '.' : name.p[i]);
-    buf_append_z(out, ".git");
+    if (c->is_account)
+        restore_target_append(out, str_z(c->target), c->name);
+    else
+        buf_append_z(out, c->target);
 }
 
 static int restore_one(struct restore_command *c, struct err *err)
@@ -307,6 +304,45 @@ static int restore_options_read(struct restore_command *c, const struct invocati
     return 0;
 }
 
+/* Whether the account has a bundle of this name. */
+static int restore_has_bundle(struct restore_command *c, bool *has, struct err *err)
+{
+    struct client_response answer = {0};
+    int code = api_client_call(c->r, giving_path(c->r, c->from.account, "/audits/", c->from.repo),
+                               NULL, &answer, err);
+
+    *has = answer.status != 404;
+    if (code == 0 && *has && answer.status / 100 != 2)
+        code = api_client_error(c->r, &answer, err);
+    return code;
+}
+
+/* Lets the server push to the URL. `text` is the first argument. */
+static int restore_by_server(struct restore_command *c, struct str text, bool detach,
+                             struct err *err)
+{
+    struct restore_order o = {.account = c->from.account,
+                              .name = c->from.repo,
+                              .url = c->target,
+                              .has_at = c->o.has_at,
+                              .at_s = c->o.at_s,
+                              .all = c->all,
+                              .detach = detach};
+    struct archive_account account;
+    struct err ignored = {0};
+    bool has = true;
+    int code = o.name.len ? restore_has_bundle(c, &has, err) : 0;
+
+    /* The name of a GitLab group may have several parts. */
+    if (code == 0 && !has && archive_account_read(&account, &c->r->arena, text, &ignored) < 0)
+        return err_set(err, ERR_NOT_FOUND, "there is no such bundle");
+    if (!has) {
+        o.account = text;
+        o.name = STR_EMPTY;
+    }
+    return code < 0 ? code : restores_follow(c->r, &o, c->table, err);
+}
+
 static int restore_command_run(struct api_client *r, const struct invocation *inv,
                                struct output *table, struct err *err)
 {
@@ -323,6 +359,8 @@ static int restore_command_run(struct api_client *r, const struct invocation *in
 
     if (code == 0)
         code = restore_options_read(&c, inv, err);
+    if (code == 0 && restores_can(c.target) && !invocation_flag(inv, "here"))
+        return restore_by_server(&c, text, invocation_flag(inv, "detach") != NULL, err);
     if (code == 0 && c.from.repo.len) {
         c.name = c.from.repo;
         code = restore_one(&c, err);
@@ -580,17 +618,19 @@ const struct command archive_giving_commands[] = {
      .help =
          "With a folder, the repository becomes a bare repository there; all repositories of an "
          "account become bare repositories in that folder, with their wikis (NAME.wiki.git), gists "
-         "(gists/ID.git), and the repositories that had a name before (NAME.ID.git). With the URL "
-         "of a git server, branches, "
-         "tags and notes are pushed to it; for a whole account, to URL/REPOSITORY.git, which must "
-         "exist.\n\n"
-         "The bundles come from the API of a running weir. git must be installed here.",
+         "(gists/ID.git), and the repositories that had a name before (NAME.ID.git). The bundles "
+         "come from the API of a running weir, and git must be installed here.\n\n"
+         "With the URL of a git server, branches, tags and notes are pushed to it; for a whole "
+         "account, to URL/REPOSITORY.git, which must exist. A worker of the server does this as a "
+         "task, which goes on after a kill, and the command shows how far it has come. User and "
+         "password may be in the URL. If the command is ended, the task goes on. With --here, and "
+         "with URLs other than http and https, this machine pushes instead.",
      .examples = "weir archive restore github.com/octocat/Hello-World hello.git\n"
                  "weir archive restore github.com/octocat backup/ --history\n"
                  "weir archive restore github.com/octocat/@gists/abc123 gist.git\n"
                  "weir archive restore github.com/octocat/Hello-World hello.git --at "
                  "2026-01-31T03:00:00Z\n"
-                 "weir archive restore github.com/octocat https://git.example.com/octocat",
+                 "weir archive restore github.com/octocat https://me:token@git.example.com/octocat",
      .call = &restore_call},
     {.name = "archive audit",
      .arguments = "ACCOUNT[/REPOSITORY]",

@@ -28,11 +28,21 @@ end
 local function lock_of(member)
     return 'lock:' .. (string.match(member, '^github%.com/(.+)$') or member)
 end
--- Puts an entry where it can be claimed. Returns false when the account is not tracked.
+-- Returns when somebody has put the account in front, in ms; nil: nobody has. FIRST has this time. It is negative from
+-- the claim of the account on until the claim ends.
+local function front_time(entry)
+    local first = tonumber(call('ZSCORE', FIRST, entry) or nil)
+    return first and math.abs(first), first and first < 0
+end
+-- Puts an entry where it can be claimed. Returns false when the account is not tracked. If the claim of an account that
+-- was in front has not ended, its sync has not been made: the account is in front again.
 local function ready(entry, member)
-    local score, first = call('ZSCORE', TRACKED, member), call('ZSCORE', FIRST, entry)
+    local score, first, begun = call('ZSCORE', TRACKED, member), front_time(entry)
     if not score then
         return false
+    end
+    if begun then
+        call('ZADD', FIRST, text(first), entry)
     end
     if score == '-inf' or (tonumber(score) or 0) < -1 then -- set by hand; it would stay in front of all others
         score = '-1'

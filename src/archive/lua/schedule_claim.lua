@@ -86,7 +86,7 @@ local function handle(i)
             fence, claimed = next, claimed + 1
             call('ZADD', LEASED, text(now + ttl), entry)
             if score <= FRONT_MAX then
-                call('ZREM', FIRST, entry)
+                call('ZADD', FIRST, 'XX', text(FRONT - score), entry) -- the sync that was asked for has begun
             end
             for _, value in ipairs({entry, tracked, text(fence), token}) do
                 out[#out + 1] = value

@@ -10,5 +10,5 @@ for _, set in ipairs(call('SMEMBERS', SETS)) do
     end
 end
 local never = ARGV[1] == '1' and call('ZCOUNT', TRACKED, '-1', '-1') or 0
-return {call('ZCARD', TRACKED), ready_count, call('ZCARD', LEASED), call('ZCARD', HOLD), call('ZCARD', FIRST),
+return {call('ZCARD', TRACKED), ready_count, call('ZCARD', LEASED), call('ZCARD', HOLD), call('ZCOUNT', FIRST, 0, '+inf'),
     call('SCARD', 'w:archive:odd'), call('HLEN', BUILT), tonumber(call('HGET', MAP, 'epoch') or '0'), due, never}

@@ -28,6 +28,10 @@ if not call('ZSCORE', TRACKED, member) then
     drop(entry, member)
     return 1
 end
+local _, begun = front_time(entry)
+if begun and how ~= 'back' then
+    call('ZREM', FIRST, entry) -- the sync that was asked for has been made
+end
 local until_ms = 0
 if how == 'failed' then
     local fails = call('HINCRBY', FAILS, member, 1)

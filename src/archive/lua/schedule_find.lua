@@ -6,6 +6,7 @@ for i = 1, #ARGV do
     local entry = ARGV[i]
     local _, member = split(entry)
     local held, place = call('ZSCORE', HOLD, entry), 'unknown'
+    local first, begun = front_time(entry)
     if call('ZSCORE', LEASED, entry) then
         place = 'leased'
     elseif held then
@@ -13,7 +14,7 @@ for i = 1, #ARGV do
     elseif call('ZSCORE', set_of(entry), entry) then
         place = 'ready'
     end
-    for _, value in ipairs({call('ZSCORE', TRACKED, member) or '', place, call('ZSCORE', FIRST, entry) and '1' or '0',
+    for _, value in ipairs({call('ZSCORE', TRACKED, member) or '', place, first and not begun and '1' or '0',
         tostring(call('EXISTS', lock_of(member))), held or '0', call('HGET', FAILS, member) or '0'}) do
         out[#out + 1] = value
     end

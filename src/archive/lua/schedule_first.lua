@@ -8,7 +8,10 @@ local _, member = split(ARGV[1])
 if not call('ZSCORE', TRACKED, member) then
     return 0
 end
-call('ZADD', FIRST, 'NX', text(now), ARGV[1])
+local first, begun = front_time(ARGV[1])
+if not first or begun then
+    call('ZADD', FIRST, text(now), ARGV[1])
+end
 if not call('ZSCORE', LEASED, ARGV[1]) then
     call('ZREM', HOLD, ARGV[1])
     ready(ARGV[1], member)

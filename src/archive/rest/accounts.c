@@ -45,7 +45,11 @@ static const struct rest_row account_rows[] = {
      .body = REST_FIELDS(
          {"accounts", "Accounts, such as github.com/octocat.", REST_STRINGS, .max = 10000},
          {"organisation", "An organisation whose members are added too, such as "
-                          "github.com/acme."}),
+                          "github.com/acme."},
+         {"wants",
+          "Options that all these accounts get for themselves, also those that are "
+          "archived already; absent: those of their forges.",
+          REST_STRINGS}),
      .answer = REST_FIELDS({"added", "How many are new.", REST_INTEGER},
                            {"known", "How many were archived already.", REST_INTEGER})},
     {HTTP_GET, "/api/v1/archive/accounts/{account}", REST_ADMIN, "One account.", account_get_run,
@@ -60,6 +64,8 @@ static const struct rest_row account_rows[] = {
          {"bytes", "Bytes of all bundles.", REST_INTEGER},
          {"satellite", "The storage that holds it."}, {"bucket", "The bucket there."},
          {"path", "Where its objects begin in that bucket."},
+         {"wants", "What is saved beside its bundles.", REST_STRINGS},
+         {"own_wants", "These options are its own, and not those of its forge.", REST_BOOLEAN},
          {"error", "Why the last sync was not a full one; null: it was.", REST_OBJECT,
           .nullable = true, .members = archive_error_fields}),
      .missing = "this account is not archived"},
@@ -180,9 +186,11 @@ static int account_write(struct rest_call *c, const struct archive_account *acco
         json_out_member_str(c->w, "satellite", shelf.satellite);
         json_out_member_str(c->w, "bucket", shelf.bucket);
         json_out_member_str(c->w, "path", archive_folder(account, c->arena));
+        code = rest_account_wants(c, &shelf, account, err);
+    }
+    if (code == 0)
         code = rest_error_member(
             c, &shelf, archive_key(account, c->arena, ARCHIVE_ACCOUNT_ERROR, STR_EMPTY), err);
-    }
     shelf_close(&shelf);
     return code;
 }
@@ -332,8 +340,10 @@ static int account_add_run(struct rest_call *c, struct err *err)
 {
     struct account_batch b = {.c = c};
     const json_t *texts = rest_strings(c, "accounts"), *text;
+    struct forge_wants wants;
     size_t i, added = 0;
-    int code = 0;
+    bool has_wants = false;
+    int code = rest_read_wants(c, &wants, &has_wants, err);
 
     json_array_foreach(texts, i, text)
     {
@@ -343,7 +353,8 @@ static int account_add_run(struct rest_call *c, struct err *err)
     if (code == 0 && rest_given(c, "organisation"))
         code = batch_organisation(&b, rest_text(c, "organisation"), err);
     if (code == 0)
-        code = account_add(rest_archive(c), b.list.items, b.list.len, &added, err);
+        code = account_add(rest_archive(c), b.list.items, b.list.len, has_wants ? &wants : NULL,
+                           &added, err);
     if (code == 0) {
         json_out_member_u64(c->w, "added", added);
         json_out_member_u64(c->w, "known", b.list.len - added);

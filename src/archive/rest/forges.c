@@ -79,21 +79,6 @@ static void forge_write_token(struct json_out *w, const struct quota_state *t)
     json_out_close(w, '}');
 }
 
-static void forge_write_wants(struct json_out *w, const struct forge_wants *wants)
-{
-    struct buf text = {0};
-    struct str rest, word;
-
-    forge_wants_write(&text, wants);
-    rest = buf_str(&text);
-    json_out_key(w, "wants");
-    json_out_open(w, '[');
-    while (str_token(&rest, ",", &word))
-        json_out_str(w, word);
-    json_out_close(w, ']');
-    buf_release(&text);
-}
-
 static int forge_write(struct rest_call *c, const struct forge *f, struct err *err)
 {
     static const char *const sources[] = {
@@ -108,7 +93,7 @@ static int forge_write(struct rest_call *c, const struct forge *f, struct err *e
     json_out_member_str(c->w, "api", f->api);
     json_out_member_str(c->w, "git", f->git);
     json_out_member_str(c->w, "bucket", f->bucket);
-    forge_write_wants(c->w, &f->wants);
+    rest_write_wants(c->w, &f->wants);
     json_out_member_str(c->w, "source", str_z(sources[f->source]));
     rest_time(c->w, "rests_until", state.until_ms);
     json_out_key(c->w, "tokens");
@@ -148,19 +133,6 @@ static int forge_get_run(struct rest_call *c, struct err *err)
 }
 
 /* --- changing --- */
-
-static int forge_read_wants(struct rest_call *c, struct forge_change *change, struct err *err)
-{
-    const json_t *list = rest_strings(c, "wants");
-    struct buf text = {0};
-
-    for (size_t i = 0; i < json_array_size(list); i++)
-        buf_appendf(&text, "%s,", json_string_value(json_array_get(list, i)));
-    change->has_wants = list != NULL;
-    int code = list ? forge_wants_read(&change->wants, buf_str(&text), err) : 0;
-    buf_release(&text);
-    return code;
-}
 
 static int forge_read_tokens(struct rest_call *c, struct forge_change *change, struct err *err)
 {
@@ -220,7 +192,7 @@ static int forge_set_run(struct rest_call *c, struct err *err)
     struct forge before;
     bool was_new = false, was_known = forges_find(rest_archive(c)->forges, c->arena, change.host,
                                                   &before, NULL) == 0;
-    int code = forge_read_wants(c, &change, err);
+    int code = rest_read_wants(c, &change.wants, &change.has_wants, err);
 
     for (size_t i = 0; change.has_kind && i < FORGE_KINDS; i++)
         if (str_eq(rest_text(c, "kind"), str_z(forge_kind_names[i])))

@@ -2,6 +2,7 @@
 #ifndef ARCHIVE_REST_REST_H
 #define ARCHIVE_REST_REST_H
 
+#include "archive/forge.h"
 #include "archive/names.h"
 #include "archive/outcome.h"
 #include "archive/record.h"
@@ -24,6 +25,15 @@ int rest_record_head(struct rest_call *c, struct shelf *s, const struct archive_
 #define ARCHIVE_ALL_DOC                                                                            \
     "List copies too: damaged bundles (NAME@damaged-TIME), and those of which a satellite had "    \
     "another one (NAME@moved-TIME)."
+
+/* Reads the list of options `wants` from the body. *given is false if the request has none. */
+int rest_read_wants(struct rest_call *c, struct forge_wants *out, bool *given,
+                    struct err *err) MUST_CHECK;
+/* Writes options as the member "wants", a list of words. */
+void rest_write_wants(struct json_out *w, const struct forge_wants *wants);
+/* Writes the options of an account as "wants", and whether they are its own as "own_wants". */
+int rest_account_wants(struct rest_call *c, struct shelf *s, const struct archive_account *a,
+                       struct err *err) MUST_CHECK;
 
 /* The fields of an `.error` object in answers, and a function that writes them as the member
  * "error". The member is null if there is no such object. */

@@ -4,6 +4,7 @@
 #include "unit/archive/satellites_lab.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 enum { LOGINS = 24 };
 
@@ -167,6 +168,48 @@ SATELLITES_TEST(archive_move, what_a_kill_leaves_of_a_drained_satellite_is_remov
     CHECK_INT(policies_to(lab, "asia-east-1"), 1);
     CHECK_OK(satellites_drain(lab->satellites, STR("asia-east-1"), &err));
     expect_gone(lab, "asia-east-1");
+}
+
+/* weir was killed between the end of the policy and that of the buckets and the user. */
+SATELLITES_TEST(archive_move, a_drain_that_was_cut_off_behind_the_policy_is_ended_by_another)
+{
+    struct satellite_wanted wanted = {.name = STR("asia-east-1")};
+    struct satellite_prepared prepared = {0};
+    struct err err = {0};
+
+    satellites_lab_add(lab, 2);
+    CHECK_OK(satellites_drain(lab->satellites, STR("asia-east-1"), &err));
+    satellites_lab_move_all(lab);
+    expect_gone(lab, "asia-east-1");
+    CHECK_OK(satellites_prepare(lab->satellites, &lab->arena, &wanted, 1, &prepared, &err));
+    CHECK_OK(route_set(lab->routes, prepared.made.user, STR_EMPTY, STR_EMPTY, &err));
+    /* The buckets of a remote storage stay, and with them their user. */
+    bool is_remote =
+        storage_can(routes_storage(lab->routes, STR("asia-east-1")), STORAGE_CREDENTIALS);
+    CHECK_INT(satellites_drain(lab->satellites, STR("asia-east-1"), &err),
+              is_remote ? ERR_NOT_FOUND : 0);
+    expect_gone(lab, "asia-east-1");
+    CHECK_ERR(satellites_drain(lab->satellites, STR("asia-east-1"), &err), ERR_NOT_FOUND);
+}
+
+/* weir was killed between the move of the last slot and the table without the satellite. */
+SATELLITES_TEST(archive_move, a_satellite_whose_slots_have_moved_leaves_by_itself)
+{
+    struct slots *tables = xcalloc(2, sizeof(*tables)), *now = &tables[0], *next = &tables[1];
+    bool all[SLOT_COUNT];
+    struct err err = {0};
+
+    satellites_lab_add(lab, 2);
+    CHECK_OK(satellites_drain(lab->satellites, STR("asia-east-1"), &err));
+    *now = satellites_lab_table(lab);
+    memset(all, true, sizeof(all));
+    CHECK(slots_arrive(next, now, all));
+    CHECK_OK(satellites_decide(lab->satellites, next, now, &err));
+    CHECK_INT(policies_to(lab, "asia-east-1"), 1);
+    CHECK_OK(satellites_settle(lab->satellites, &err));
+    CHECK_INT(satellites_lab_table(lab).count, 1);
+    expect_gone(lab, "asia-east-1");
+    free(tables);
 }
 
 /* A user whom weir has not made stays, with its buckets. */
@@ -555,6 +598,54 @@ SATELLITES_TEST(archive_move, objects_of_others_stay)
     CHECK_INT(satellites_lab_look(lab, "europe-west-1", STR("a6/notes.txt"), NULL, NULL), 0);
     CHECK_INT(satellites_lab_table(lab).count, 1);
     satellites_lab_expect(lab, "octocat", "x.zip", STR("zip"));
+}
+
+static int two_hosts(void *ctx, struct arena *a, struct str **out, size_t *count, struct err *err)
+{
+    static struct str hosts[] = {{"github.com", 10}, {"stranger", 8}};
+
+    *out = hosts;
+    *count = ARRAY_SIZE(hosts);
+    return 0;
+}
+
+static int stranger_is_elsewhere(void *ctx, struct arena *a, struct str host, struct str *out,
+                                 struct err *err)
+{
+    *out = str_eq(host, STR("stranger")) ? STR("elsewhere") : host;
+    return 0;
+}
+
+/* A bucket of a forge that weir does not know any more moves as it is, also if a forge with another
+ * bucket has its name. */
+SATELLITES_TEST(archive_move, a_bucket_that_no_forge_has_moves_to_the_bucket_of_its_name)
+{
+    struct archive_account c = satellites_lab_account(lab, "octocat");
+    struct str key = archive_key(&c, &lab->arena, ARCHIVE_BUNDLE, STR("x"));
+    struct buf got = {0};
+    struct shelf shelf;
+    struct err err = {0};
+
+    lab->options.bucket = stranger_is_elsewhere;
+    lab->options.hosts = two_hosts;
+    satellites_lab_restart(lab);
+    satellites_lab_add(lab, 2);
+    CHECK_OK(shelf_open_in(&shelf, lab->satellites, &lab->arena, &c, STR("stranger"), &err));
+    CHECK_OK(
+        shelf_put_bytes(&shelf, &lab->arena, key, STR("bytes"), NULL, "text/plain", 0, NULL, &err));
+    struct str before = shelf.satellite;
+    shelf_close(&shelf);
+    CHECK_OK(satellites_drain(lab->satellites, before, &err));
+    satellites_lab_move_all(lab);
+    CHECK_OK(shelf_open_in(&shelf, lab->satellites, &lab->arena, &c, STR("stranger"), &err));
+    CHECK(!str_eq(shelf.satellite, before));
+    CHECK_OK(shelf_read(&shelf, &lab->arena, key, 100, &got, NULL, &err));
+    CHECK_STR(buf_str(&got), STR("bytes"));
+    shelf_close(&shelf);
+    CHECK_OK(shelf_open_in(&shelf, lab->satellites, &lab->arena, &c, STR("elsewhere"), &err));
+    CHECK_ERR(shelf_head(&shelf, &lab->arena, key, &(struct object_info){0}, &err), ERR_NOT_FOUND);
+    shelf_close(&shelf);
+    buf_release(&got);
 }
 
 SATELLITES_TEST(archive_move, tasks_are_added_once_for_each_slot_that_moves)

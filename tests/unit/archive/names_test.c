@@ -131,6 +131,7 @@ TEST(archive_names, suffix_parse_dotted_names)
     check_key("a6/65/81/57/octocat.json", ARCHIVE_RECORD, "octocat", "", "");
     check_key("a6/65/81/57/octocat.new", ARCHIVE_ADDED, "octocat", "", "");
     check_key("a6/65/81/57/octocat.removed", ARCHIVE_REMOVED, "octocat", "", "");
+    check_key("a6/65/81/57/octocat.options", ARCHIVE_OPTIONS, "octocat", "", "");
     check_key("a6/65/81/57/octocat.error", ARCHIVE_ACCOUNT_ERROR, "octocat", "", "");
     check_key("a6/65/81/57/octocat/a.zip.bundle", ARCHIVE_BUNDLE, "octocat", "a.zip", "");
     check_key("a6/65/81/57/octocat/a.bundle.zip", ARCHIVE_ZIP, "octocat", "a.bundle", "");
@@ -153,7 +154,7 @@ TEST(archive_names, every_key_is_read_back)
         for (enum archive_kind kind = 0; kind < ARCHIVE_EXTRA; kind++)
             for (size_t r = 0; r < ARRAY_SIZE(repos); r++) {
                 struct archive_account c = account(&a, members[i]);
-                struct str repo = kind <= ARCHIVE_REMOVED ? STR_EMPTY : str_z(repos[r]);
+                struct str repo = kind <= ARCHIVE_OPTIONS ? STR_EMPTY : str_z(repos[r]);
                 struct archive_object o;
                 CHECK_INT(archive_key_read(&o, archive_key(&c, &a, kind, repo)), 0);
                 CHECK_INT(o.kind, kind);

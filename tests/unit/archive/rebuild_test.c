@@ -212,6 +212,8 @@ TEST_FOUR(archive_rebuild, removed_accounts_and_strange_keys_are_left_out)
     put(&l, "github.com/octocat", ARCHIVE_REMOVED, "", 6000);
     put(&l, "github.com/octocat", ARCHIVE_BUNDLE, "Hello-World", 5000);
     put(&l, "github.com/mojombo", ARCHIVE_RECORD, "", 5000);
+    put(&l, "github.com/mojombo", ARCHIVE_OPTIONS, "", 9000);
+    put(&l, "github.com/nobody", ARCHIVE_OPTIONS, "", 5000);
     vec_push(&l.keys, ((struct fake_key){STR("github.com"), STR("europe-west-1"),
                                          STR("a6/65/81/57/other.json"), 1}));
     vec_push(&l.keys,

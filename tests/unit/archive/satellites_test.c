@@ -540,6 +540,25 @@ SATELLITES_TEST(archive_satellites, changes_at_the_same_time_follow_each_other)
     expect_map(lab, 2 + RACERS, 2);
 }
 
+/* Somebody else adds or drains a satellite, and dies. */
+SATELLITES_TEST(archive_satellites, a_change_waits_for_the_lock_of_another)
+{
+    enum { OTHER_MS = 700 };
+    struct arena a = {0};
+    struct reply *reply;
+    struct err err = {0};
+
+    satellites_lab_add(lab, 2);
+    uint64_t since = clock_mono_ms();
+    CHECK_OK(store_call(lab->options.app, &a, &reply, &err, STR("SET"), SATELLITES_LOCK,
+                        STR("other"), STR("PX"), arena_fmt(&a, "%d", OTHER_MS)));
+    CHECK_OK(satellites_drain(lab->satellites, STR("europe-west-1"), &err));
+    CHECK(clock_mono_ms() - since >= OTHER_MS / 2);
+    CHECK_OK(store_call(lab->options.app, &a, &reply, &err, STR("EXISTS"), SATELLITES_LOCK));
+    CHECK_INT(reply->integer, 0);
+    arena_release(&a);
+}
+
 SATELLITES_TEST(archive_satellites, a_bucket_is_used_when_a_satellite_has_an_object_in_it)
 {
     struct str bucket;

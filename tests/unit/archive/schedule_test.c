@@ -219,6 +219,39 @@ TEST_FOUR(archive_schedule, worker_death_mid_backup)
     schedule_lab_close(&l);
 }
 
+/* A sync that was asked for comes at once after the death or the stop of its worker, although the
+ * account is not due. */
+TEST_FOUR(archive_schedule, a_sync_that_was_asked_for_is_made_after_a_death)
+{
+    struct schedule_lab l;
+    struct schedule_claim c, next;
+    struct archive_account octocat;
+    struct schedule_counts n;
+    struct err err = {0};
+
+    schedule_lab_open(&l, f, 400);
+    schedule_lab_add(&l, OCTOCAT);
+    schedule_lab_claim_this(&l, &c, OCTOCAT);
+    end_full(&c);
+    octocat = schedule_lab_account(&l, OCTOCAT);
+    CHECK_OK(schedule_first(l.s, &octocat, &err));
+    CHECK_SOON(schedule_lab_claim(&l, &c, NULL));
+    CHECK_OK(schedule_counts(l.s, false, 0, &n, &err));
+    CHECK_INT(n.first, 0);
+    schedule_leave(&c); /* kill -9 */
+    CHECK_SOON(schedule_lab_claim(&l, &next, NULL));
+    CHECK(next.fence > c.fence);
+    CHECK_OK(schedule_end_back(&next, &err)); /* weir stops */
+    CHECK(schedule_lab_find(&l, OCTOCAT).is_first);
+    CHECK_SOON(schedule_lab_claim(&l, &next, NULL));
+    end_full(&next);
+    CHECK(!schedule_lab_find(&l, OCTOCAT).is_first);
+    CHECK(!schedule_lab_claim(&l, &next, NULL));
+    CHECK_STR(schedule_lab_ask(&l, "EXISTS", "w:archive:first", NULL), STR("0"));
+    schedule_lab_check(&l);
+    schedule_lab_close(&l);
+}
+
 /* The one that slept past its lock can neither end nor hold the account. */
 TEST_FOUR(archive_schedule, paused_worker_resumes_after_ttl)
 {
