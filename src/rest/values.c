@@ -114,7 +114,7 @@ static int read_query(struct rest_call *c, struct err *err)
         code = url_decode(&text, raw, true);
         if (code == 0)
             code = buf_error(&text);
-        code = code < 0 ? err_set(err, ERR_INVALID,
+        code = code < 0 ? err_set(err, c->dialect->lenient ? code : ERR_INVALID,
                                   "the value of %s in the query cannot be read, "
                                   "or is longer than %d bytes",
                                   v->field->name, QUERY_VALUE_MAX)
