@@ -255,10 +255,11 @@ int rest_unknown(const struct rest_field *const *fields, size_t count, const cha
                         : err_set(err, ERR_INVALID, "%s \"" STR_FMT "\"", what, STR_ARG(name));
 }
 
-static struct rest_value *value_in(struct rest_value *values, size_t count, const char *name)
+static struct rest_value *value_in(struct rest_value *values, const struct rest_field *fields,
+                                   const char *name)
 {
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(values[i].field->name, name) == 0)
+    for (size_t i = 0; fields[i].name; i++)
+        if (strcmp(fields[i].name, name) == 0)
             return &values[i];
     return NULL;
 }
@@ -272,7 +273,7 @@ int rest_values_from_json(struct rest_value *values, const struct rest_field *fi
 
     json_object_foreach((json_t *)(uintptr_t)object, name, json)
     {
-        struct rest_value *v = value_in(values, rest_field_count(fields), name);
+        struct rest_value *v = value_in(values, fields, name);
         if (manner == REST_LENIENT && (!v || json_is_null(json)))
             continue;
         int code = v ? rest_value_from_json(v, json, manner, err)
@@ -285,36 +286,35 @@ int rest_values_from_json(struct rest_value *values, const struct rest_field *fi
 
 static void values_of(struct rest_value *out, const struct rest_field *fields)
 {
-    for (size_t i = 0; i < rest_field_count(fields); i++)
+    for (size_t i = 0; fields[i].name; i++)
         out[i] = rest_value_absent(&fields[i]);
 }
 
 /* Checks the object of a field, and reads its members into `values`, which has room for
- * MEMBERS_MAX.
- */
+ * MEMBERS_MAX. */
 static int read_members(struct rest_value *values, const struct rest_field *f, const json_t *object,
                         enum rest_manner manner, struct err *err)
 {
-    size_t count = rest_field_count(f->members);
+    const struct rest_field *fields = f->members;
     char what[128];
     int code = json_is_object(object) ? 0 : wrong_type(f, err);
 
-    if (code < 0 || !f->members)
+    if (code < 0 || !fields)
         return code;
-    BUG_ON(count > MEMBERS_MAX);
-    values_of(values, f->members);
+    BUG_ON(rest_field_count(fields) > MEMBERS_MAX);
+    values_of(values, fields);
     snprintf(what, sizeof(what), "%s takes no member", f->name);
-    code = rest_values_from_json(values, f->members, object, what, manner, err);
-    for (size_t i = 0; i < count && code == 0; i++)
-        if (values[i].field->required && !values[i].given)
-            code = err_set(err, ERR_INVALID, "%s.%s is required", f->name, values[i].field->name);
+    code = rest_values_from_json(values, fields, object, what, manner, err);
+    for (size_t i = 0; fields[i].name && code == 0; i++)
+        if (fields[i].required && !values[i].given)
+            code = err_set(err, ERR_INVALID, "%s.%s is required", f->name, fields[i].name);
     return code;
 }
 
 static int check_object(const struct rest_field *f, const json_t *object, enum rest_manner manner,
                         struct err *err)
 {
-    struct rest_value values[MEMBERS_MAX];
+    struct rest_value values[MEMBERS_MAX] = {0};
 
     return read_members(values, f, object, manner, err);
 }
@@ -371,7 +371,7 @@ int rest_value_from_json(struct rest_value *v, const json_t *json, enum rest_man
 static int store_object(void *out, const struct rest_field *f, const json_t *object,
                         struct arena *arena, struct err *err)
 {
-    struct rest_value values[MEMBERS_MAX];
+    struct rest_value values[MEMBERS_MAX] = {0};
     int code = read_members(values, f, object, REST_STRICT, err);
 
     return code < 0 ? code
