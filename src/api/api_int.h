@@ -7,6 +7,7 @@
 #include "api/metrics.h"
 #include "rest/rest.h"
 #include "route/remotes.h"
+#include "s3/lifecycle/lifecycle_sweep.h"
 
 enum { API_TABLES_MAX = 64 };
 
@@ -35,23 +36,54 @@ bool api_is_admin(struct api *api, struct http_request *req);
 
 /* --- remotes.c --- */
 
-/* Adds the remote storage that the call's body describes, with its credentials. Makes it the main
- * storage when the body says so. */
-int api_add_remote(struct rest_call *c, struct err *err) MUST_CHECK;
-/* Writes the members that only a remote storage has into the JSON object that is open in `w`. */
-void api_write_remote(struct json_out *w, const struct remote_entry *e);
+/* The user's name and the keys that the user's requests to a remote storage are signed with. */
+struct credential_form {
+    struct str storage; /* the storage's name; empty in struct storage_form */
+    struct str user, access, secret;
+};
+
+/* A storage that is to be added, or whose limits are to be set. */
+struct storage_form {
+    enum storage_form_kind { STORAGE_FORM_LOCAL, STORAGE_FORM_REMOTE } kind;
+    bool main;
+    struct rest_known requests_per_minute, bytes_per_second;
+    struct str folder;          /* of a local storage */
+    struct remote_entry remote; /* `name` is also the name of a local storage */
+    unsigned style, framing;    /* 1: the bucket is in the host name; 1: uploads have trailers */
+    struct credential_form keys;
+};
+
+/* Adds the remote storage of the form, with its credentials. Makes it the main storage when the
+ * form says so. */
+int api_add_remote(struct rest_call *c, const struct storage_form *in, struct err *err) MUST_CHECK;
 /* --- buckets.c --- */
 
-/* The members of a bucket in an answer, and the function that writes them. */
+/* A bucket as it is shown. The list of buckets has only `info` and `storage`. */
+struct bucket_view {
+    struct bucket_info info;
+    struct str storage;
+    bool sharded;
+    struct rest_known objects, bytes, old_versions, old_bytes;
+    struct rest_known counted_versions, counted_bytes;
+    const char *lifecycle;
+    struct lifecycle_counts swept; /* in the last whole sweep */
+    int64_t swept_ms;
+};
+
 #define BUCKET_FIELDS                                                                              \
-    {"name", "The bucket's name."}, {"storage", "The storage that has it."},                       \
-        {"owner", "The id of the user who owns it; empty: the storage does not say."},             \
-        {"created", "When it was made, as far as the storage says.", REST_TIME},                   \
-        {"versions", "Versioning: \"never\", \"on\" or \"suspended\"."},                           \
+    {"name", "The bucket's name.", REST_AT(struct bucket_view, info.name)},                        \
+        {"storage", "The storage that has it.", REST_AT(struct bucket_view, storage)},             \
+        {"owner", "The id of the user who owns it; empty: the storage does not say.",              \
+         REST_AT(struct bucket_view, info.owner)},                                                 \
+        {"created", "When it was made, as far as the storage says.", REST_TIME,                    \
+         REST_AT(struct bucket_view, info.created_ms)},                                            \
+        {"versions", "Versioning: \"never\", \"on\" or \"suspended\".",                            \
+         .choices = REST_CHOICES("never", "on", "suspended"),                                      \
+         REST_AT(struct bucket_view, info.versions)},                                              \
     {                                                                                              \
-        "object_lock", "Is object lock on?", REST_BOOLEAN                                          \
+        "object_lock", "Is object lock on?", REST_BOOLEAN,                                         \
+            REST_AT(struct bucket_view, info.object_lock)                                          \
     }
-void api_write_bucket(struct json_out *w, const struct bucket_info *info, struct str storage);
 
 /* --- backup.c --- */
 

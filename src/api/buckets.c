@@ -10,57 +10,63 @@
 
 static rest_fn bucket_list, policy_list, bucket_route_set, user_route_set;
 
+struct policy_view {
+    struct route_policy policy;
+    struct str user; /* the user's name */
+};
+
+/* Where a bucket, or with an empty `bucket` all buckets of a user, are to lead. */
+struct route_form {
+    struct str bucket, user, storage;
+    struct rest_known blocked;
+};
+
 static const struct rest_row bucket_rows[] = {
     {HTTP_GET, "/api/v1/buckets", REST_ADMIN, "Buckets of one storage, by name.", bucket_list,
      .query = REST_FIELDS({"storage", "The storage's name; left out: the main storage."}),
-     .list = "buckets", .page_max = OBJECT_LIST_MAX, .items = REST_FIELDS(BUCKET_FIELDS)},
+     .list = "buckets", .page_max = OBJECT_LIST_MAX, .item = sizeof(struct bucket_view),
+     .items = REST_FIELDS(BUCKET_FIELDS)},
     {HTTP_GET, "/api/v1/policies", REST_ADMIN,
      "The routing policies of users and buckets, and the buckets that are blocked.", policy_list,
-     .quick = true, .list = "policies", .by_place = true,
-     .items = REST_FIELDS({"user", "The user's name; empty: the user was removed."},
-                          {"user_id", "The user's id; empty: the bucket is blocked for everybody."},
-                          {"bucket", "The bucket; empty: the policy is for all buckets of the user "
-                                     "that have no policy of their own."},
-                          {"storage", "Where the policy leads, or where the bucket is blocked."},
-                          {"blocked", "Is this a block and not a policy?", REST_BOOLEAN})},
+     .quick = true, .list = "policies", .by_place = true, .item = sizeof(struct policy_view),
+     .items = REST_FIELDS(
+         {"user", "The user's name; empty: the user was removed.",
+          REST_AT(struct policy_view, user)},
+         {"user_id", "The user's id; empty: the bucket is blocked for everybody.",
+          REST_AT(struct policy_view, policy.user)},
+         {"bucket",
+          "The bucket; empty: the policy is for all buckets of the user that have no policy of "
+          "their own.",
+          REST_AT(struct policy_view, policy.bucket)},
+         {"storage", "Where the policy leads, or where the bucket is blocked.",
+          REST_AT(struct policy_view, policy.storage)},
+         {"blocked", "Is this a block and not a policy?", REST_BOOLEAN,
+          REST_AT(struct policy_view, policy.blocked)})},
     {HTTP_POST, "/api/v1/buckets/{name}/route", REST_ADMIN,
      "Route a bucket to a storage, or block it on a storage.", bucket_route_set, .status = 204,
-     .in_path = REST_FIELDS({"name", "The bucket's name."}),
-     .body =
-         REST_FIELDS({"storage", "The storage's name; empty: remove the policy.", .required = true},
-                     {"user", "The user whose route is set; left out: the bucket's owner."},
-                     {"blocked",
-                      "Instead of a route: refuse the bucket on the storage (true) or no longer "
-                      "(false).",
-                      REST_BOOLEAN})},
+     .in = sizeof(struct route_form),
+     .in_path = REST_FIELDS({"name", "The bucket's name.", REST_AT(struct route_form, bucket)}),
+     .body = REST_FIELDS(
+         {"storage", "The storage's name; empty: remove the policy.", .required = true,
+          REST_AT(struct route_form, storage)},
+         {"user", "The user whose route is set; left out: the bucket's owner.",
+          REST_AT(struct route_form, user)},
+         {"blocked",
+          "Instead of a route: refuse the bucket on the storage (true) or no longer (false).",
+          REST_BOOLEAN, REST_AT(struct route_form, blocked)})},
     {HTTP_POST, "/api/v1/users/{name}/route", REST_ADMIN,
      "Route all buckets of the user that have no policy of their own to a storage.", user_route_set,
-     .status = 204, .in_path = REST_FIELDS({"name", "The user's name."}),
-     .body = REST_FIELDS(
-         {"storage", "The storage's name; empty: remove the policy.", .required = true})},
+     .status = 204, .in = sizeof(struct route_form),
+     .in_path = REST_FIELDS({"name", "The user's name.", REST_AT(struct route_form, user)}),
+     .body = REST_FIELDS({"storage", "The storage's name; empty: remove the policy.",
+                          .required = true, REST_AT(struct route_form, storage)})},
 };
 const struct rest_table api_bucket_rows = {REST_ROWS(bucket_rows)};
-
-void api_write_bucket(struct json_out *w, const struct bucket_info *info, struct str storage)
-{
-    static const char *const versions[] = {
-        [VERSIONS_NEVER] = "never", [VERSIONS_ON] = "on", [VERSIONS_SUSPENDED] = "suspended"};
-
-    json_out_member_str(w, "name", info->name);
-    json_out_member_str(w, "storage", storage);
-    json_out_member_str(w, "owner", info->owner);
-    rest_time(w, "created", info->created_ms);
-    json_out_member_str(w, "versions", str_z(versions[info->versions]));
-    json_out_member_bool(w, "object_lock", info->object_lock);
-}
 
 static void bucket_offer(struct rest_call *c, const struct storage *s,
                          const struct bucket_info *info, struct str key)
 {
-    if (!rest_item(c, key))
-        return;
-    api_write_bucket(c->w, info, s->name);
-    rest_item_end(c);
+    rest_add(c, key, (&(struct bucket_view){.info = *info, .storage = s->name}));
 }
 
 /* Lists the buckets of a storage that can list all its buckets itself, beginning at the page of the
@@ -160,21 +166,7 @@ static int bucket_list(struct rest_call *c, struct err *err)
 
 /* --- routes --- */
 
-/* Writes a routing policy. A user who was removed has no name. */
-static void policy_write(struct json_out *w, struct api *api, struct arena *a,
-                         const struct route_policy *p)
-{
-    struct user user = {0};
-
-    if (p->user.len && users_by_id(api->o.users, a, p->user, &user, NULL) < 0)
-        user.name = STR_EMPTY;
-    json_out_member_str(w, "user", user.name);
-    json_out_member_str(w, "user_id", p->user);
-    json_out_member_str(w, "bucket", p->bucket);
-    json_out_member_str(w, "storage", p->storage);
-    json_out_member_bool(w, "blocked", p->blocked);
-}
-
+/* Lists the policies. A user who was removed has no name. */
 static int policy_list(struct rest_call *c, struct err *err)
 {
     struct api *api = c->ctx;
@@ -182,46 +174,50 @@ static int policy_list(struct rest_call *c, struct err *err)
     size_t count;
     int code = route_list(api->o.routes, c->arena, &list, &count, err);
 
-    for (size_t i = 0; code == 0 && i < count; i++)
-        if (rest_item(c, STR_EMPTY)) {
-            policy_write(c->w, api, c->arena, &list[i]);
-            rest_item_end(c);
-        }
+    for (size_t i = 0; code == 0 && i < count; i++) {
+        struct policy_view view = {.policy = list[i]};
+        struct user user = {0};
+        if (list[i].user.len && users_by_id(api->o.users, c->arena, list[i].user, &user, NULL) == 0)
+            view.user = user.name;
+        rest_add(c, STR_EMPTY, &view);
+    }
     return code;
 }
 
-static int route_changed(struct rest_call *c, struct str bucket, struct str user, int code)
+static int route_changed(struct rest_call *c, const struct route_form *in, int code)
 {
     if (code == 0)
-        log_info(http_request_log(c->req), "route.changed", log_s("bucket", bucket),
-                 log_s("user", user));
+        log_info(http_request_log(c->req), "route.changed", log_s("bucket", in->bucket),
+                 log_s("user", in->user));
     return code;
 }
 
 static int bucket_route_set(struct rest_call *c, struct err *err)
 {
     struct api *api = c->ctx;
-    struct str bucket = rest_text(c, "name"), storage = rest_text(c, "storage"), id = STR_EMPTY;
+    const struct route_form *in = rest_in(c, struct route_form);
+    struct str id = STR_EMPTY;
     int code;
 
-    if (rest_given(c, "blocked")) {
-        code = route_block(api->o.routes, storage, bucket, rest_bool(c, "blocked"), err);
+    if (in->blocked.known) {
+        code = route_block(api->o.routes, in->storage, in->bucket, in->blocked.value, err);
     } else {
-        code = owners_user_id(api->o.services, c->arena, rest_text(c, "user"),
-                              &(struct owner_of){.bucket = bucket, .routed = true}, &id, err);
+        code = owners_user_id(api->o.services, c->arena, in->user,
+                              &(struct owner_of){.bucket = in->bucket, .routed = true}, &id, err);
         if (code == 0)
-            code = route_set(api->o.routes, id, bucket, storage, err);
+            code = route_set(api->o.routes, id, in->bucket, in->storage, err);
     }
-    return route_changed(c, bucket, rest_text(c, "user"), code);
+    return route_changed(c, in, code);
 }
 
 static int user_route_set(struct rest_call *c, struct err *err)
 {
     struct api *api = c->ctx;
-    struct str user = rest_text(c, "name"), id = STR_EMPTY;
-    int code = owners_user_id(api->o.services, c->arena, user, NULL, &id, err);
+    const struct route_form *in = rest_in(c, struct route_form);
+    struct str id = STR_EMPTY;
+    int code = owners_user_id(api->o.services, c->arena, in->user, NULL, &id, err);
 
     if (code == 0)
-        code = route_set(api->o.routes, id, STR_EMPTY, rest_text(c, "storage"), err);
-    return route_changed(c, STR_EMPTY, user, code);
+        code = route_set(api->o.routes, id, STR_EMPTY, in->storage, err);
+    return route_changed(c, in, code);
 }

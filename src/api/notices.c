@@ -9,6 +9,14 @@ enum { ARENA_MAX = 64 * 1024 * 1024 };
 
 static rest_fn notice_take, notice_check_token, notice_show;
 
+struct notice_counts {
+    uint64_t records, recorded;
+};
+
+struct notice_address {
+    struct str name, path, token;
+};
+
 static const struct rest_row notice_rows[] = {
     {HTTP_POST, "/notify/{storage}", REST_TOKEN,
      "S3 event notifications of a storage: changes of replicated buckets there. The storage shows "
@@ -18,15 +26,20 @@ static const struct rest_row notice_rows[] = {
      .in_path = REST_FIELDS({"storage", "The name of the storage that reports."}),
      .query = REST_FIELDS({"token", "The storage's token.", .secret = true}),
      .raw_body = "An S3 event notification: a JSON object with Records.",
-     .raw_max = NOTICE_BODY_MAX,
-     .answer = REST_FIELDS({"records", "Records in the notification.", REST_INTEGER},
-                           {"recorded", "Changes recorded for replications.", REST_INTEGER})},
+     .raw_max = NOTICE_BODY_MAX, .out = sizeof(struct notice_counts),
+     .answer = REST_FIELDS({"records", "Records in the notification.", REST_INTEGER,
+                            REST_AT(struct notice_counts, records)},
+                           {"recorded", "Changes recorded for replications.", REST_INTEGER,
+                            REST_AT(struct notice_counts, recorded)})},
     {HTTP_GET, "/api/v1/storages/{name}/notify", REST_ADMIN,
      "Where the storage must send notifications, and the token that it must show.", notice_show,
      .quick = true, .in_path = REST_FIELDS({"name", "The storage's name."}),
-     .answer = REST_FIELDS({"name", "The storage's name."},
-                           {"path", "The path of this API to send notifications to."},
-                           {"token", "The token to show.", .secret = true})},
+     .out = sizeof(struct notice_address),
+     .answer = REST_FIELDS(
+         {"name", "The storage's name.", REST_AT(struct notice_address, name)},
+         {"path", "The path of this API to send notifications to.",
+          REST_AT(struct notice_address, path)},
+         {"token", "The token to show.", .secret = true, REST_AT(struct notice_address, token)})},
 };
 const struct rest_table api_notice_rows = {REST_ROWS(notice_rows)};
 
@@ -61,13 +74,11 @@ static int notice_show(struct rest_call *c, struct err *err)
     buf_append_z(&path, "/notify/");
     url_encode(&path, name, false);
     remotes_notify_token(api->o.remotes, name, &token);
-    json_out_member_str(c->w, "name", name);
-    json_out_member_str(c->w, "path", buf_str(&path));
-    json_out_member_str(c->w, "token", buf_str(&token));
+    int code = rest_give(c, (&(struct notice_address){name, buf_str(&path), buf_str(&token)}));
     secure_zero(token.p, token.cap);
     buf_release(&token);
     buf_release(&path);
-    return 0;
+    return code;
 }
 
 /* --- notices --- */
@@ -81,18 +92,17 @@ static int notice_take(struct rest_call *c, struct err *err)
     struct str storage = rest_text(c, "storage");
     struct arena a = ARENA_INIT(ARENA_MAX);
     struct notices n = {0};
-    size_t recorded = 0;
+    struct notice_counts counts = {0};
     int code = notices_read(&n, &a, rest_raw(c), err);
 
     if (code == 0)
-        code = notices_record(api->o.replications, storage, &n, &recorded, err);
+        code = notices_record(api->o.replications, storage, &n, &counts.recorded, err);
     arena_release(&a);
     if (code < 0)
         return code;
     if (n.unclear)
         log_warn(http_request_log(c->req), "notify.unclear", log_s("storage", storage),
                  log_u("records", n.unclear));
-    json_out_member_u64(c->w, "records", n.count + n.other + n.unclear);
-    json_out_member_u64(c->w, "recorded", recorded);
-    return 0;
+    counts.records = n.count + n.other + n.unclear;
+    return rest_give(c, &counts);
 }

@@ -14,42 +14,63 @@ static const struct rest_field task_path[] = {
     {"queue", "The queue's name."}, {"id", "The task's id."}, {0}};
 
 static const struct rest_field queue_items[] = {
-    {"name", "The queue's name."},
-    {"paused", "Do workers leave its tasks alone?", REST_BOOLEAN},
-    {"pending", "Tasks that wait for a worker.", REST_INTEGER},
-    {"active", "Tasks that run.", REST_INTEGER},
-    {"scheduled", "Tasks that wait for their time.", REST_INTEGER},
-    {"retry", "Tasks that failed and wait for their next try.", REST_INTEGER},
-    {"archived", "Tasks that failed for good.", REST_INTEGER},
-    {"completed", "Tasks that are done and are still shown.", REST_INTEGER},
-    {"processed", "Tasks that ran, in all.", REST_INTEGER},
-    {"failed", "Those of them that failed.", REST_INTEGER},
-    {"processed_today", "Tasks that ran since midnight UTC.", REST_INTEGER},
-    {"failed_today", "Those of them that failed.", REST_INTEGER},
+    {"name", "The queue's name.", REST_AT(struct queue_stats, name)},
+    {"paused", "Do workers leave its tasks alone?", REST_BOOLEAN,
+     REST_AT(struct queue_stats, paused)},
+    {"pending", "Tasks that wait for a worker.", REST_INTEGER,
+     REST_AT(struct queue_stats, size[TASK_PENDING])},
+    {"active", "Tasks that run.", REST_INTEGER, REST_AT(struct queue_stats, size[TASK_ACTIVE])},
+    {"scheduled", "Tasks that wait for their time.", REST_INTEGER,
+     REST_AT(struct queue_stats, size[TASK_SCHEDULED])},
+    {"retry", "Tasks that failed and wait for their next try.", REST_INTEGER,
+     REST_AT(struct queue_stats, size[TASK_RETRY])},
+    {"archived", "Tasks that failed for good.", REST_INTEGER,
+     REST_AT(struct queue_stats, size[TASK_ARCHIVED])},
+    {"completed", "Tasks that are done and are still shown.", REST_INTEGER,
+     REST_AT(struct queue_stats, size[TASK_COMPLETED])},
+    {"processed", "Tasks that ran, in all.", REST_INTEGER, REST_AT(struct queue_stats, processed)},
+    {"failed", "Those of them that failed.", REST_INTEGER, REST_AT(struct queue_stats, failed)},
+    {"processed_today", "Tasks that ran since midnight UTC.", REST_INTEGER,
+     REST_AT(struct queue_stats, processed_today)},
+    {"failed_today", "Those of them that failed.", REST_INTEGER,
+     REST_AT(struct queue_stats, failed_today)},
     {"latency_ms", "Age of the oldest pending task, in milliseconds; 0: there is none.",
-     REST_INTEGER},
+     REST_INTEGER, REST_AT(struct queue_stats, latency_ms)},
     {0},
 };
 
+/* A task as it is shown. */
+struct task_view {
+    struct task_info info;
+    const char *state;
+    int64_t failed_ms, due_ms;
+    int64_t due_in_s; /* 0 also when the task waits for no time */
+};
+
 static const struct rest_field task_fields[] = {
-    {"queue", "The queue's name."},
-    {"id", "The task's id."},
-    {"type", "The task's type."},
-    {"state", "Its state."},
-    {"tries", "How often the task was tried again.", REST_INTEGER},
-    {"max_tries", "How often it is tried again at most.", REST_INTEGER},
-    {"error", "Why its last try failed; empty: it did not."},
-    {"failed_at", "When its last try failed.", REST_TIME},
-    {"due", "When it runs, if it waits for a time.", REST_TIME},
-    {"due_in_s", "Seconds until then; below 0: it is late.", REST_INTEGER},
-    {"payload", "The payload: JSON, or a string when it is not JSON.", REST_ANY},
+    {"queue", "The queue's name.", REST_AT(struct task_view, info.task.queue)},
+    {"id", "The task's id.", REST_AT(struct task_view, info.task.id)},
+    {"type", "The task's type.", REST_AT(struct task_view, info.task.type)},
+    {"state", "Its state.", REST_AT(struct task_view, state)},
+    {"tries", "How often the task was tried again.", REST_INTEGER,
+     REST_AT(struct task_view, info.task.retried)},
+    {"max_tries", "How often it is tried again at most.", REST_INTEGER,
+     REST_AT(struct task_view, info.task.retry_max)},
+    {"error", "Why its last try failed; empty: it did not.",
+     REST_AT(struct task_view, info.task.error)},
+    {"failed_at", "When its last try failed.", REST_TIME, REST_AT(struct task_view, failed_ms)},
+    {"due", "When it runs, if it waits for a time.", REST_TIME, REST_AT(struct task_view, due_ms)},
+    {"due_in_s", "Seconds until then; below 0: it is late.", REST_INTEGER,
+     REST_AT(struct task_view, due_in_s)},
+    {"payload", "The payload: JSON, or a string when it is not JSON.", REST_ANY,
+     REST_AT(struct task_view, info.task.payload)},
     {0},
 };
 
 static const struct rest_row queue_rows[] = {
     {HTTP_GET, "/api/v1/queues", REST_ADMIN,
      "The queues of background work by name, with the number of tasks in each state.",
-     queue_list_all, .list = "queues", .items = queue_items},
+     queue_list_all, .list = "queues", .item = sizeof(struct queue_stats), .items = queue_items},
     {HTTP_PUT, "/api/v1/queues/{queue}/pause", REST_ADMIN,
      "Take no more tasks from the queue; tasks that run go on.", queue_set_paused, .status = 204,
      .in_path = queue_path},
@@ -61,9 +82,10 @@ static const struct rest_row queue_rows[] = {
      .query = REST_FIELDS({"state", "Only tasks in this state.",
                            .choices = REST_CHOICES("pending", "active", "scheduled", "retry",
                                                    "archived", "completed")}),
-     .list = "tasks", .by_place = true, .page_usual = 100, .page_max = 1000, .items = task_fields},
+     .list = "tasks", .by_place = true, .page_usual = 100, .page_max = 1000,
+     .item = sizeof(struct task_view), .items = task_fields},
     {HTTP_GET, "/api/v1/queues/{queue}/tasks/{id}", REST_ADMIN, "One task.", task_show,
-     .in_path = task_path, .answer = task_fields},
+     .in_path = task_path, .out = sizeof(struct task_view), .answer = task_fields},
     {HTTP_DELETE, "/api/v1/queues/{queue}/tasks/{id}", REST_ADMIN,
      "Remove a task that is not running.", task_delete, .status = 204, .in_path = task_path},
     {HTTP_POST, "/api/v1/queues/{queue}/tasks/{id}/run", REST_ADMIN,
@@ -77,19 +99,6 @@ const struct rest_table api_queue_rows = {REST_ROWS(queue_rows)};
 
 /* --- queues --- */
 
-static void queue_write(struct json_out *w, const struct queue_stats *q)
-{
-    json_out_member_str(w, "name", q->name);
-    json_out_member_bool(w, "paused", q->paused);
-    for (int i = 0; i < TASK_STATES; i++)
-        json_out_member_u64(w, task_state_names[i], q->size[i]);
-    json_out_member_u64(w, "processed", q->processed);
-    json_out_member_u64(w, "failed", q->failed);
-    json_out_member_u64(w, "processed_today", q->processed_today);
-    json_out_member_u64(w, "failed_today", q->failed_today);
-    json_out_member_i64(w, "latency_ms", q->latency_ms);
-}
-
 /* Lists all queues. A queue without a name is left out; it can only come from another program on
  * the same Redis. */
 static int queue_list_all(struct rest_call *c, struct err *err)
@@ -100,10 +109,8 @@ static int queue_list_all(struct rest_call *c, struct err *err)
     int code = queue_list(api->o.queue, c->arena, &list, &count, err);
 
     for (size_t i = 0; code == 0 && i < count; i++)
-        if (list[i].name.len && rest_item(c, list[i].name)) {
-            queue_write(c->w, &list[i]);
-            rest_item_end(c);
-        }
+        if (list[i].name.len)
+            rest_add(c, list[i].name, &list[i]);
     return code;
 }
 
@@ -157,36 +164,15 @@ static int queue_set_resumed(struct rest_call *c, struct err *err)
 
 /* --- tasks --- */
 
-/* Writes a task's payload; a payload that is not JSON becomes a string. */
-static void task_write_payload(struct json_out *w, struct str payload)
+static struct task_view task_view(const struct task_info *info)
 {
-    json_t *json = NULL;
-
-    json_out_key(w, "payload");
-    if (json_read(&json, payload, NULL) == 0) {
-        json_out_raw(w, payload);
-        json_decref(json);
-    } else {
-        json_out_str(w, payload);
-    }
-}
-
-static void task_write(struct json_out *w, const struct task_info *info)
-{
-    const struct task *t = &info->task;
-
-    json_out_member_str(w, "queue", t->queue);
-    json_out_member_str(w, "id", t->id);
-    json_out_member_str(w, "type", t->type);
-    json_out_member_str(w, "state", str_z(task_state_names[info->state]));
-    json_out_member_i64(w, "tries", t->retried);
-    json_out_member_i64(w, "max_tries", t->retry_max);
-    json_out_member_str(w, "error", t->error);
-    rest_time(w, "failed_at", t->last_failed_s * MS_PER_S);
-    rest_time(w, "due", info->due_s * MS_PER_S);
-    json_out_member_i64(w, "due_in_s",
-                        info->due_s ? info->due_s - clock_wall_ms() / MS_PER_S : (int64_t)0);
-    task_write_payload(w, t->payload);
+    return (struct task_view){
+        .info = *info,
+        .state = task_state_names[info->state],
+        .failed_ms = info->task.last_failed_s * MS_PER_S,
+        .due_ms = info->due_s * MS_PER_S,
+        .due_in_s = info->due_s ? info->due_s - clock_wall_ms() / MS_PER_S : 0,
+    };
 }
 
 /* Returns the state in the query; TASK_STATES: any state. */
@@ -210,11 +196,10 @@ static int task_list_state(struct rest_call *c, struct arena *a, enum task_state
     size_t count = 0;
     int code = queue_tasks(api->o.queue, a, &page, &list, &count, err);
 
-    for (size_t i = 0; code == 0 && i < count; i++)
-        if (rest_item(c, STR_EMPTY)) {
-            task_write(c->w, &list[i]);
-            rest_item_end(c);
-        }
+    for (size_t i = 0; code == 0 && i < count; i++) {
+        struct task_view view = task_view(&list[i]);
+        rest_add(c, STR_EMPTY, &view);
+    }
     return code;
 }
 
@@ -252,9 +237,10 @@ static int task_show(struct rest_call *c, struct err *err)
     struct task_info info;
     int code = task_find(c, &info, err);
 
-    if (code == 0)
-        task_write(c->w, &info);
-    return code;
+    if (code < 0)
+        return code;
+    struct task_view view = task_view(&info);
+    return rest_give(c, &view);
 }
 
 /* Logs the event if `code` is 0. Returns `code`. */

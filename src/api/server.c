@@ -6,6 +6,19 @@
 static rest_fn server_health, server_ready, server_metrics, server_routes, server_version,
     server_backup;
 
+struct route_view {
+    const char *method, *path, *doc;
+    bool open, own;
+};
+
+struct version_view {
+    const char *name, *version;
+};
+
+struct backup_form {
+    const char *dir;
+};
+
 static const struct rest_row server_rows[] = {
     {HTTP_GET, "/healthz", REST_ANYONE, "200 as long as the process lives.", server_health,
      .quick = true, .storeless = true, .media = "text/plain"},
@@ -19,21 +32,24 @@ static const struct rest_row server_rows[] = {
      "Metrics for Prometheus. Only administrators get those of each replication.", server_metrics,
      .storeless = true, .media = "text/plain; version=0.0.4; charset=utf-8"},
     {HTTP_GET, "/api/v1", REST_ADMIN, "This list.", server_routes, .quick = true, .storeless = true,
-     .list = "routes", .by_place = true,
+     .list = "routes", .by_place = true, .item = sizeof(struct route_view),
      .items = REST_FIELDS(
-         {"method", "The HTTP method."}, {"path", "The path, with {parameters}."},
-         {"open", "May anyone call it?", REST_BOOLEAN},
-         {"own", "Is it weir's own? Otherwise another API speaks here, as lakeFS's.", REST_BOOLEAN},
-         {"doc", "What the call does."})},
+         {"method", "The HTTP method.", REST_AT(struct route_view, method)},
+         {"path", "The path, with {parameters}.", REST_AT(struct route_view, path)},
+         {"open", "May anyone call it?", REST_BOOLEAN, REST_AT(struct route_view, open)},
+         {"own", "Is it weir's own? Otherwise another API speaks here, as lakeFS's.", REST_BOOLEAN,
+          REST_AT(struct route_view, own)},
+         {"doc", "What the call does.", REST_AT(struct route_view, doc)})},
     {HTTP_GET, "/api/v1/version", REST_ADMIN, "Name and version of the program.", server_version,
-     .quick = true, .storeless = true,
-     .answer = REST_FIELDS({"name", "\"weir\"."}, {"version", "The version."})},
+     .quick = true, .storeless = true, .out = sizeof(struct version_view),
+     .answer = REST_FIELDS({"name", "\"weir\".", REST_AT(struct version_view, name)},
+                           {"version", "The version.", REST_AT(struct version_view, version)})},
     {HTTP_POST, "/api/v1/backup", REST_ADMIN,
      "Copy all data, as of now, to a new folder of the server. 409 while another backup runs.",
-     server_backup,
-     .body = REST_FIELDS(
-         {"dir", "Absolute path of the folder, which must not exist.", .required = true}),
-     .answer = REST_FIELDS({"dir", "The folder."})},
+     server_backup, .in = sizeof(struct backup_form), .out = sizeof(struct backup_form),
+     .body = REST_FIELDS({"dir", "Absolute path of the folder, which must not exist.",
+                          .required = true, REST_AT(struct backup_form, dir)}),
+     .answer = REST_FIELDS({"dir", "The folder.", REST_AT(struct backup_form, dir)})},
 };
 const struct rest_table api_server_rows = {REST_ROWS(server_rows)};
 
@@ -129,15 +145,10 @@ static int server_routes(struct rest_call *c, struct err *err)
     for (size_t i = 0; i < api->table_count; i++)
         for (size_t k = 0; k < api->tables[i].count; k++) {
             const struct rest_row *row = &api->tables[i].rows[k];
-            if (!rest_item(c, STR_EMPTY))
-                continue;
-            json_out_member_str(c->w, "method", str_z(http_method_name(row->method)));
-            json_out_member_str(c->w, "path", str_z(row->path));
-            json_out_member_bool(c->w, "open",
-                                 row->access == REST_ANYONE || row->access == REST_TOKEN);
-            json_out_member_bool(c->w, "own", !api->tables[i].dialect);
-            json_out_member_str(c->w, "doc", str_z(row->doc));
-            rest_item_end(c);
+            bool open = row->access == REST_ANYONE || row->access == REST_TOKEN;
+            rest_add(c, STR_EMPTY,
+                     (&(struct route_view){http_method_name(row->method), row->path, row->doc, open,
+                                           !api->tables[i].dialect}));
         }
     return 0;
 }
@@ -145,21 +156,18 @@ static int server_routes(struct rest_call *c, struct err *err)
 static int server_version(struct rest_call *c, struct err *err)
 {
     (void)err;
-    json_out_member_str(c->w, "name", STR("weir"));
-    json_out_member_str(c->w, "version", STR(WEIR_VERSION));
-    return 0;
+    return rest_give(c, (&(struct version_view){"weir", WEIR_VERSION}));
 }
 
 static int server_backup(struct rest_call *c, struct err *err)
 {
-    const char *dir = rest_text_z(c, "dir");
-    int code = dir ? api_backup(c->ctx, dir, err) : ERR_NO_MEMORY;
+    const struct backup_form *in = rest_in(c, struct backup_form);
+    int code = api_backup(c->ctx, in->dir, err);
 
     if (code == ERR_BUSY)
         return rest_refuse(c, 409, "busy", err->text, (struct http_header){0});
     if (code < 0)
         return code;
-    log_info(http_request_log(c->req), "backup.done", log_z("dir", dir));
-    json_out_member_str(c->w, "dir", str_z(dir));
-    return 0;
+    log_info(http_request_log(c->req), "backup.done", log_z("dir", in->dir));
+    return rest_give(c, in);
 }

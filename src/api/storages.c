@@ -10,61 +10,99 @@ enum { FINDINGS_MAX = 1000 /* limit on the findings that are listed; all are cou
 static rest_fn storage_list, storage_add, storage_remove, storage_set_limits, storage_test,
     storage_scrub;
 
+/* A storage as it is shown. Texts that are NULL, numbers that are not known and the remote
+ * storage's booleans do not concern the storage, and are left out. */
+struct storage_view {
+    struct str name;
+    const char *kind, *state, *folder, *style, *framing;
+    bool main;
+    uint64_t requests_per_minute, bytes_per_second;
+    struct str url, region, ca;
+    struct rest_known insecure, timeouts[REMOTE_TIMEOUTS], fixed, users;
+};
+
+/* A member of the form, or of the view. */
+#define FORM(member) REST_AT(struct storage_form, member)
+#define VIEW(member) REST_AT(struct storage_view, member)
+
+/* The members of a storage in an answer, including those that only a remote storage has. */
+static const struct rest_field storage_fields[] = {
+    {"name", "The storage's name.", VIEW(name)},
+    {"kind", "\"local\" or \"remote\".", VIEW(kind)},
+    {"state", "\"missing\": its folder is not there; else empty.", VIEW(state)},
+    {"main", "Is it the main storage?", REST_BOOLEAN, VIEW(main)},
+    {"folder", "The folder of a local storage.", .sometimes = true, VIEW(folder)},
+    {"requests_per_minute", "Requests a minute that replication may make; 0: any number.",
+     REST_INTEGER, VIEW(requests_per_minute)},
+    {"bytes_per_second", "Bytes a second that replication may move; 0: any number.", REST_INTEGER,
+     VIEW(bytes_per_second)},
+    {"url", "Address of a remote storage.", .sometimes = true, VIEW(url)},
+    {"region", "Region that requests are signed for.", .sometimes = true, VIEW(region)},
+    {"style", "Where the bucket's name is: \"path\" or \"host\".", .sometimes = true, VIEW(style)},
+    {"framing", "How uploads are sent: \"plain\" or \"trailer\".", .sometimes = true,
+     VIEW(framing)},
+    {"ca", "File of the certificates that are trusted.", .sometimes = true, VIEW(ca)},
+    {"insecure", "Is the certificate not checked?", REST_BOOLEAN, .sometimes = true,
+     VIEW(insecure)},
+    {"connect_timeout", "Longest wait for a connection.", REST_DURATION, .sometimes = true,
+     VIEW(timeouts[0])},
+    {"response_timeout", "Longest wait for an answer.", REST_DURATION, .sometimes = true,
+     VIEW(timeouts[1])},
+    {"idle_timeout", "Longest pause in a body.", REST_DURATION, .sometimes = true,
+     VIEW(timeouts[2])},
+    {"fixed", "Is it in the configuration file?", REST_BOOLEAN, .sometimes = true, VIEW(fixed)},
+    {"users", "Users with credentials there.", REST_INTEGER, .sometimes = true, VIEW(users)},
+    {0},
+};
+
 #define LIMIT_FIELDS                                                                               \
     {"requests_per_minute", "Requests a minute that replication may make; 0: any number.",         \
-     REST_INTEGER, .min = 0, .max = INT64_MAX},                                                    \
+     REST_INTEGER,          .min = 0,                                                              \
+     .max = INT64_MAX,      FORM(requests_per_minute)},                                            \
     {                                                                                              \
         "bytes_per_second", "Bytes a second that replication may move; 0: any number.",            \
-            REST_INTEGER, .min = 0, .max = INT64_MAX                                               \
-    }
-/* The members of a storage in an answer, including those that only a remote storage has
- * (remotes.c). */
-#define STORAGE_FIELDS                                                                             \
-    {"name", "The storage's name."}, {"kind", "\"local\" or \"remote\"."},                         \
-        {"state", "\"missing\": its folder is not there; else empty."},                            \
-        {"main", "Is it the main storage?", REST_BOOLEAN},                                         \
-        {"folder", "The folder of a local storage.", .sometimes = true}, LIMIT_FIELDS,             \
-        {"url", "Address of a remote storage.", .sometimes = true},                                \
-        {"region", "Region that requests are signed for.", .sometimes = true},                     \
-        {"style", "Where the bucket's name is: \"path\" or \"host\".", .sometimes = true},         \
-        {"framing", "How uploads are sent: \"plain\" or \"trailer\".", .sometimes = true},         \
-        {"ca", "File of the certificates that are trusted.", .sometimes = true},                   \
-        {"insecure", "Is the certificate not checked?", REST_BOOLEAN, .sometimes = true},          \
-        {"connect_timeout", "Longest wait for a connection.", .sometimes = true},                  \
-        {"response_timeout", "Longest wait for an answer.", .sometimes = true},                    \
-        {"idle_timeout", "Longest pause in a body.", .sometimes = true},                           \
-        {"fixed", "Is it in the configuration file?", REST_BOOLEAN, .sometimes = true},            \
-    {                                                                                              \
-        "users", "Users with credentials there.", REST_INTEGER, .sometimes = true                  \
+            REST_INTEGER, .min = 0, .max = INT64_MAX, FORM(bytes_per_second)                       \
     }
 
-static const struct rest_field storage_path[] = {{"name", "The storage's name."}, {0}};
-static const struct rest_field storage_fields[] = {STORAGE_FIELDS, {0}};
+static const struct rest_field storage_path[] = {{"name", "The storage's name.", FORM(remote.name)},
+                                                 {0}};
+
+struct storage_test {
+    struct str name;
+    bool ok;
+    const char *error;
+};
 
 static const struct rest_row storage_rows[] = {
     {HTTP_GET, "/api/v1/storages", REST_ADMIN, "All storages.", storage_list, .list = "storages",
-     .by_place = true, .items = storage_fields},
+     .by_place = true, .item = sizeof(struct storage_view), .items = storage_fields},
     {HTTP_POST, "/api/v1/storages", REST_ADMIN,
      "Add a storage: a folder of this machine, or an S3 service.", storage_add, .status = 201,
+     .in = sizeof(struct storage_form), .out = sizeof(struct storage_view),
      .body = REST_FIELDS(
-         {"name", "The storage's name.", .required = true},
-         {"kind", "\"local\" when left out.", .choices = REST_CHOICES("local", "remote")},
-         {"main", "Make it the main storage?", REST_BOOLEAN}, LIMIT_FIELDS,
-         {"folder", "Local: absolute path of the folder."},
-         {"url", "Remote: http:// or https:// address of the S3 service."},
-         {"region", "Remote: region that requests are signed for; us-east-1 when left out."},
+         {"name", "The storage's name.", .required = true, FORM(remote.name)},
+         {"kind", "\"local\" when left out.", .choices = REST_CHOICES("local", "remote"),
+          FORM(kind)},
+         {"main", "Make it the main storage?", REST_BOOLEAN, FORM(main)}, LIMIT_FIELDS,
+         {"folder", "Local: absolute path of the folder.", FORM(folder)},
+         {"url", "Remote: http:// or https:// address of the S3 service.", FORM(remote.url)},
+         {"region", "Remote: region that requests are signed for; us-east-1 when left out.",
+          FORM(remote.region)},
          {"style", "Remote: where the bucket's name goes; \"path\" when left out.",
-          .choices = REST_CHOICES("path", "host")},
+          .choices = REST_CHOICES("path", "host"), FORM(style)},
          {"framing", "Remote: how uploads are sent; \"plain\" when left out.",
-          .choices = REST_CHOICES("plain", "trailer")},
-         {"ca", "Remote: file of the certificates to trust."},
-         {"insecure", "Remote: do not check the certificate?", REST_BOOLEAN},
-         {"connect_timeout", "Remote: longest wait for a connection, such as 500ms."},
-         {"response_timeout", "Remote: longest wait for an answer, such as 30s."},
-         {"idle_timeout", "Remote: longest pause in a body, such as 5m."},
-         {"user", "Remote: a user of weir's, who gets these keys there."},
-         {"access_key", "Remote: the user's access key there."},
-         {"secret_key", "Remote: the user's secret key there.", .secret = true}),
+          .choices = REST_CHOICES("plain", "trailer"), FORM(framing)},
+         {"ca", "Remote: file of the certificates to trust.", FORM(remote.ca)},
+         {"insecure", "Remote: do not check the certificate?", REST_BOOLEAN, FORM(remote.insecure)},
+         {"connect_timeout", "Remote: longest wait for a connection, such as 500ms.", REST_DURATION,
+          .min = 1, .max = INT64_MAX, FORM(remote.times.connect_ms)},
+         {"response_timeout", "Remote: longest wait for an answer, such as 30s.", REST_DURATION,
+          .min = 1, .max = INT64_MAX, FORM(remote.times.response_ms)},
+         {"idle_timeout", "Remote: longest pause in a body, such as 5m.", REST_DURATION, .min = 1,
+          .max = INT64_MAX, FORM(remote.times.idle_ms)},
+         {"user", "Remote: a user of weir's, who gets these keys there.", FORM(keys.user)},
+         {"access_key", "Remote: the user's access key there.", FORM(keys.access)},
+         {"secret_key", "Remote: the user's secret key there.", .secret = true, FORM(keys.secret)}),
      .answer = storage_fields},
     {HTTP_DELETE, "/api/v1/storages/{name}", REST_ADMIN,
      "Forget a storage; what it holds stays there.", storage_remove, .status = 204,
@@ -73,12 +111,15 @@ static const struct rest_row storage_rows[] = {
     {HTTP_POST, "/api/v1/storages/{name}/limits", REST_ADMIN,
      "Limit what replication asks of the storage, for all workers together. A limit that is left "
      "out stays as it was.",
-     storage_set_limits, .in_path = storage_path, .body = REST_FIELDS(LIMIT_FIELDS),
-     .answer = storage_fields},
+     storage_set_limits, .in = sizeof(struct storage_form), .out = sizeof(struct storage_view),
+     .in_path = storage_path, .body = REST_FIELDS(LIMIT_FIELDS), .answer = storage_fields},
     {HTTP_POST, "/api/v1/storages/{name}/test", REST_ADMIN,
      "Test whether the storage is there and writable.", storage_test, .in_path = storage_path,
-     .answer = REST_FIELDS({"name", "The storage's name."}, {"ok", "Does it work?", REST_BOOLEAN},
-                           {"error", "Why it does not; empty: it does."})},
+     .out = sizeof(struct storage_test),
+     .answer = REST_FIELDS(
+         {"name", "The storage's name.", REST_AT(struct storage_test, name)},
+         {"ok", "Does it work?", REST_BOOLEAN, REST_AT(struct storage_test, ok)},
+         {"error", "Why it does not; empty: it does.", REST_AT(struct storage_test, error)})},
     {HTTP_POST, "/api/v1/storages/{name}/scrub", REST_ADMIN,
      "Read and verify every body of a local storage, and its counts.", storage_scrub,
      .in_path = storage_path,
@@ -93,21 +134,48 @@ static const struct rest_row storage_rows[] = {
 };
 const struct rest_table api_storage_rows = {REST_ROWS(storage_rows)};
 
-/* Writes the members of a storage. `remotes` has the entries of all remote storages. */
-static void storage_write(struct json_out *w, struct storage *s, bool is_main,
-                          const struct remote_entry *remotes, size_t count)
+static struct rest_known known_bool(bool value)
 {
-    json_out_member_str(w, "name", s->name);
-    json_out_member_str(w, "kind", str_z(s->ops->kind));
-    json_out_member_str(w, "state", local_is_missing(s) ? STR("missing") : STR_EMPTY);
-    json_out_member_bool(w, "main", is_main);
-    if (storage_can(s, STORAGE_FOLDER))
-        json_out_member_str(w, "folder", str_z(local_folder(s)));
-    json_out_member_u64(w, "requests_per_minute", atomic_load(&s->requests_per_minute));
-    json_out_member_u64(w, "bytes_per_second", atomic_load(&s->bytes_per_second));
+    return (struct rest_known){true, value};
+}
+
+static void storage_view_remote(struct storage_view *v, const struct remote_entry *e)
+{
+    struct remote_times times = e->times;
+
+    v->url = e->url;
+    v->region = e->region.len ? e->region : STR("us-east-1");
+    v->style = e->virtual_host ? "host" : "path";
+    v->framing = e->trailers ? "trailer" : "plain";
+    v->ca = e->ca.len ? e->ca : STR("");
+    v->insecure = known_bool(e->insecure);
+    v->fixed = known_bool(e->fixed);
+    v->users = (struct rest_known){true, (int64_t)e->user_count};
+    for (size_t i = 0; i < REMOTE_TIMEOUTS; i++) {
+        uint64_t ms = *remote_time(&times, i);
+        v->timeouts[i] =
+            (struct rest_known){true, (int64_t)(ms ? ms : remote_timeouts[i].usual_ms)};
+    }
+}
+
+/* Returns the view of a storage. `remotes` has the entries of all remote storages. */
+static struct storage_view storage_view(struct storage *s, bool is_main,
+                                        const struct remote_entry *remotes, size_t count)
+{
+    struct storage_view v = {
+        .name = s->name,
+        .kind = s->ops->kind,
+        .state = local_is_missing(s) ? "missing" : "",
+        .main = is_main,
+        .folder = storage_can(s, STORAGE_FOLDER) ? local_folder(s) : NULL,
+        .requests_per_minute = atomic_load(&s->requests_per_minute),
+        .bytes_per_second = atomic_load(&s->bytes_per_second),
+    };
+
     for (size_t i = 0; i < count; i++)
         if (str_eq(remotes[i].name, s->name))
-            api_write_remote(w, &remotes[i]);
+            storage_view_remote(&v, &remotes[i]);
+    return v;
 }
 
 static int storage_list(struct rest_call *c, struct err *err)
@@ -120,11 +188,11 @@ static int storage_list(struct rest_call *c, struct err *err)
     int code = remotes_list(api->o.remotes, c->arena, &remotes, &remote_count, err);
     size_t count = code == 0 ? routes_storages(api->o.routes, all, ARRAY_SIZE(all)) : 0;
 
-    for (size_t i = 0; i < count; i++)
-        if (rest_item(c, STR_EMPTY)) {
-            storage_write(c->w, all[i], all[i] == main_storage, remotes, remote_count);
-            rest_item_end(c);
-        }
+    for (size_t i = 0; i < count; i++) {
+        struct storage_view view =
+            storage_view(all[i], all[i] == main_storage, remotes, remote_count);
+        rest_add(c, STR_EMPTY, &view);
+    }
     return code;
 }
 
@@ -139,9 +207,10 @@ static int storage_show(struct rest_call *c, struct err *err)
     if (!s)
         return err_set(err, ERR_CONFLICT, "somebody else has just removed the storage");
     int code = remotes_list(api->o.remotes, c->arena, &remotes, &count, err);
-    if (code == 0)
-        storage_write(c->w, s, s == routes_main(api->o.routes), remotes, count);
-    return code;
+    if (code < 0)
+        return code;
+    struct storage_view view = storage_view(s, s == routes_main(api->o.routes), remotes, count);
+    return rest_give(c, &view);
 }
 
 /* --- adding --- */
@@ -164,43 +233,44 @@ static int storage_check_local(const struct rest_call *c, struct err *err)
 static int storage_add_local(struct rest_call *c, struct err *err)
 {
     struct api *api = c->ctx;
+    const struct storage_form *in = rest_in(c, struct storage_form);
     struct local_options o = {.db = api->o.db,
                               .log = api->o.log,
-                              .name = rest_text_z(c, "name"),
-                              .folder = rest_text_z(c, "folder")};
-    bool as_main = rest_bool(c, "main");
+                              .name = arena_z(c->arena, in->remote.name),
+                              .folder = arena_z(c->arena, in->folder)};
     int code = o.name && o.folder ? storage_check_local(c, err) : err_code(err, ERR_NO_MEMORY);
 
     if (code == 0)
-        code = remotes_check_new(api->o.remotes, NULL, as_main, err);
+        code = remotes_check_new(api->o.remotes, NULL, in->main, err);
     if (code == 0)
         code = routes_add_local(api->o.routes, &o, err);
-    if (code == 0 && as_main)
-        code = remotes_set_main(api->o.remotes, str_z(o.name), err);
+    if (code == 0 && in->main)
+        code = remotes_set_main(api->o.remotes, in->remote.name, err);
     return code;
 }
 
 /* Sets the limits that the body has in *out. */
-static int storage_read_limits(struct remote_limits *out, const struct rest_call *c,
+static int storage_read_limits(struct remote_limits *out, const struct storage_form *in,
                                struct err *err)
 {
-    if (rest_given(c, "requests_per_minute"))
-        out->requests_per_minute = (uint64_t)rest_integer(c, "requests_per_minute");
-    if (rest_given(c, "bytes_per_second"))
-        out->bytes_per_second = (uint64_t)rest_integer(c, "bytes_per_second");
+    if (in->requests_per_minute.known)
+        out->requests_per_minute = (uint64_t)in->requests_per_minute.value;
+    if (in->bytes_per_second.known)
+        out->bytes_per_second = (uint64_t)in->bytes_per_second.value;
     return remotes_check_limits(out, err);
 }
 
 static int storage_add(struct rest_call *c, struct err *err)
 {
     struct api *api = c->ctx;
-    struct str name = rest_text(c, "name");
+    const struct storage_form *in = rest_in(c, struct storage_form);
+    struct str name = in->remote.name;
     struct remote_limits limits = {0};
-    bool remote = str_eq(rest_text(c, "kind"), STR("remote"));
-    int code = storage_read_limits(&limits, c, err);
+    int code = storage_read_limits(&limits, in, err);
 
     if (code == 0)
-        code = remote ? api_add_remote(c, err) : storage_add_local(c, err);
+        code = in->kind == STORAGE_FORM_REMOTE ? api_add_remote(c, in, err)
+                                               : storage_add_local(c, err);
     if (code == 0 && (limits.requests_per_minute || limits.bytes_per_second))
         code = remotes_set_limits(api->o.remotes, name, &limits, err);
     if (code < 0)
@@ -219,7 +289,7 @@ static int storage_set_limits(struct rest_call *c, struct err *err)
     if (s)
         limits = (struct remote_limits){atomic_load(&s->requests_per_minute),
                                         atomic_load(&s->bytes_per_second)};
-    int code = storage_read_limits(&limits, c, err);
+    int code = storage_read_limits(&limits, rest_in(c, struct storage_form), err);
     if (code == 0)
         code = remotes_set_limits(api->o.remotes, name, &limits, err);
     if (code < 0)
@@ -339,10 +409,7 @@ static int storage_test(struct rest_call *c, struct err *err)
     if (!s)
         return ERR_NOT_FOUND;
     int code = s->ops->check(s, &why);
-    json_out_member_str(c->w, "name", s->name);
-    json_out_member_bool(c->w, "ok", code == 0);
-    json_out_member_str(c->w, "error", code == 0 ? STR_EMPTY : str_z(why.text));
-    return 0;
+    return rest_give(c, (&(struct storage_test){s->name, code == 0, code == 0 ? "" : why.text}));
 }
 
 /* --- scrub --- */

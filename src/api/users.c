@@ -6,76 +6,75 @@
 
 static rest_fn user_list, user_show, user_add, user_remove, user_key_add, user_key_remove;
 
+/* A user, and a key with its secret: what a call that adds one of them asks for and answers. */
+struct user_form {
+    struct user user;
+    struct user_key key;
+};
+
 #define USER_FIELDS                                                                                \
-    {"name", "The user's name."}, {"id", "What owns buckets and stands in ACLs."},                 \
-        {"display_name", "The name that S3 shows."}, {"email", "An e-mail address, or empty."},    \
-        {"admin", "May use every bucket and this API.", REST_BOOLEAN},                             \
+    {"name", "The user's name.", REST_AT(struct user_form, user.name)},                            \
+        {"id", "What owns buckets and stands in ACLs.", REST_AT(struct user_form, user.id)},       \
+        {"display_name", "The name that S3 shows.", REST_AT(struct user_form, user.display_name)}, \
+        {"email", "An e-mail address, or empty.", REST_AT(struct user_form, user.email)},          \
+        {"admin", "May use every bucket and this API.", REST_BOOLEAN,                              \
+         REST_AT(struct user_form, user.admin)},                                                   \
     {                                                                                              \
-        "keys", "The access keys.", REST_STRINGS                                                   \
+        "keys", "The access keys.", REST_STRINGS,                                                  \
+            REST_ITEMS(struct user_form, user.keys, user.key_count)                                \
     }
 #define KEY_FIELDS                                                                                 \
-    {"access_key", "The access key."},                                                             \
+    {"access_key", "The access key.", REST_AT(struct user_form, key.access)},                      \
     {                                                                                              \
-        "secret_key", "The secret key, which no other call answers.", .secret = true               \
+        "secret_key", "The secret key, which no other call answers.",                              \
+            .secret = true, REST_AT(struct user_form, key.secret)                                  \
+    }
+#define KEY_BODY                                                                                   \
+    {"access_key", "The access key; random when left out.",                                        \
+     REST_AT(struct user_form, key.access)},                                                       \
+    {                                                                                              \
+        "secret_key", "The secret key that goes with access_key.",                                 \
+            .secret = true, REST_AT(struct user_form, key.secret)                                  \
     }
 
-static const struct rest_field user_path[] = {{"name", "The user's name."}, {0}};
+static const struct rest_field user_path[] = {
+    {"name", "The user's name.", REST_AT(struct user_form, user.name)}, {0}};
 
 static const struct rest_row user_rows[] = {
     {HTTP_GET, "/api/v1/users", REST_ADMIN,
      "All users, without their secrets: the first administrator, those of the configuration file, "
      "then the others by name.",
-     user_list, .quick = true, .list = "users", .by_place = true,
+     user_list, .quick = true, .list = "users", .by_place = true, .item = sizeof(struct user_form),
      .items = REST_FIELDS(USER_FIELDS)},
     {HTTP_POST, "/api/v1/users", REST_ADMIN,
      "Add a user. Only this answer and that of adding a key hold a secret key.", user_add,
-     .status = 201,
-     .body =
-         REST_FIELDS({"name", "The user's name.", .required = true},
-                     {"id", "What owns buckets and stands in ACLs; random when left out."},
-                     {"display_name", "The name that S3 shows; the name when left out."},
-                     {"email", "An e-mail address, for grants by address."},
-                     {"admin", "May the user use every bucket and this API?", REST_BOOLEAN},
-                     {"access_key", "The first access key; random when left out."},
-                     {"secret_key", "The secret key that goes with access_key.", .secret = true}),
+     .status = 201, .in = sizeof(struct user_form), .out = sizeof(struct user_form),
+     .body = REST_FIELDS(
+         {"name", "The user's name.", .required = true, REST_AT(struct user_form, user.name)},
+         {"id", "What owns buckets and stands in ACLs; random when left out.",
+          REST_AT(struct user_form, user.id)},
+         {"display_name", "The name that S3 shows; the name when left out.",
+          REST_AT(struct user_form, user.display_name)},
+         {"email", "An e-mail address, for grants by address.",
+          REST_AT(struct user_form, user.email)},
+         {"admin", "May the user use every bucket and this API?", REST_BOOLEAN,
+          REST_AT(struct user_form, user.admin)},
+         KEY_BODY),
      .answer = REST_FIELDS(USER_FIELDS, KEY_FIELDS)},
     {HTTP_GET, "/api/v1/users/{name}", REST_ADMIN, "One user, without secrets.", user_show,
-     .quick = true, .in_path = user_path, .answer = REST_FIELDS(USER_FIELDS)},
+     .quick = true, .in_path = user_path, .out = sizeof(struct user_form),
+     .answer = REST_FIELDS(USER_FIELDS)},
     {HTTP_DELETE, "/api/v1/users/{name}", REST_ADMIN,
      "Remove the user and its keys; its buckets stay.", user_remove, .status = 204,
      .in_path = user_path},
     {HTTP_POST, "/api/v1/users/{name}/keys", REST_ADMIN, "Add an access key.", user_key_add,
-     .status = 201, .in_path = user_path,
-     .body =
-         REST_FIELDS({"access_key", "The access key; random when left out."},
-                     {"secret_key", "The secret key that goes with access_key.", .secret = true}),
-     .answer = REST_FIELDS(KEY_FIELDS)},
+     .status = 201, .in = sizeof(struct user_form), .out = sizeof(struct user_form),
+     .in_path = user_path, .body = REST_FIELDS(KEY_BODY), .answer = REST_FIELDS(KEY_FIELDS)},
     {HTTP_DELETE, "/api/v1/users/{name}/keys/{access}", REST_ADMIN, "Remove an access key.",
      user_key_remove, .status = 204,
      .in_path = REST_FIELDS({"name", "The user's name."}, {"access", "The access key."})},
 };
 const struct rest_table api_user_rows = {REST_ROWS(user_rows)};
-
-static void user_write(struct json_out *w, const struct user *u)
-{
-    json_out_member_str(w, "name", u->name);
-    json_out_member_str(w, "id", u->id);
-    json_out_member_str(w, "display_name", u->display_name);
-    json_out_member_str(w, "email", u->email);
-    json_out_member_bool(w, "admin", u->admin);
-    json_out_key(w, "keys");
-    json_out_open(w, '[');
-    for (size_t i = 0; i < u->key_count; i++)
-        json_out_str(w, u->keys[i].access);
-    json_out_close(w, ']');
-}
-
-/* Writes a key with its secret. */
-static void user_key_write(struct json_out *w, const struct user_key *key)
-{
-    json_out_member_str(w, "access_key", key->access);
-    json_out_member_str(w, "secret_key", key->secret);
-}
 
 static int user_list(struct rest_call *c, struct err *err)
 {
@@ -85,46 +84,35 @@ static int user_list(struct rest_call *c, struct err *err)
     int code = users_list(api->o.users, c->arena, &list, &count, err);
 
     for (size_t i = 0; code == 0 && i < count; i++)
-        if (rest_item(c, STR_EMPTY)) {
-            user_write(c->w, &list[i]);
-            rest_item_end(c);
-        }
+        rest_add(c, STR_EMPTY, &(struct user_form){.user = list[i]});
     return code;
 }
 
 static int user_show(struct rest_call *c, struct err *err)
 {
     struct api *api = c->ctx;
-    struct user user;
-    int code = users_by_name(api->o.users, c->arena, rest_text(c, "name"), &user, err);
+    struct user_form form = {0};
+    int code = users_by_name(api->o.users, c->arena, rest_text(c, "name"), &form.user, err);
 
-    if (code == 0)
-        user_write(c->w, &user);
-    return code;
+    return code < 0 ? code : rest_give(c, &form);
 }
 
 static int user_add(struct rest_call *c, struct err *err)
 {
     struct api *api = c->ctx;
-    struct user_key key = {rest_text(c, "access_key"), rest_text(c, "secret_key")};
-    struct user made, wanted = {
-                          .name = rest_text(c, "name"),
-                          .id = rest_text(c, "id"),
-                          .display_name = rest_text(c, "display_name"),
-                          .email = rest_text(c, "email"),
-                          .admin = rest_bool(c, "admin"),
-                          .keys = &key,
-                          .key_count = key.access.len || key.secret.len,
-                      };
-    int code = users_add(api->o.users, c->arena, &wanted, &made, err);
+    const struct user_form *in = rest_in(c, struct user_form);
+    struct user wanted = in->user;
+    struct user_form made = {0};
 
+    wanted.keys = &in->key;
+    wanted.key_count = in->key.access.len || in->key.secret.len;
+    int code = users_add(api->o.users, c->arena, &wanted, &made.user, err);
     if (code < 0)
         return code;
-    log_info(http_request_log(c->req), "user.added", log_s("user", made.name),
-             log_s("id", made.id));
-    user_write(c->w, &made);
-    user_key_write(c->w, &made.keys[0]);
-    return 0;
+    log_info(http_request_log(c->req), "user.added", log_s("user", made.user.name),
+             log_s("id", made.user.id));
+    made.key = made.user.keys[0];
+    return rest_give(c, &made);
 }
 
 static int user_forget_keys(struct api *api, struct str id, struct err *err)
@@ -191,17 +179,15 @@ static int user_remove(struct rest_call *c, struct err *err)
 static int user_key_add(struct rest_call *c, struct err *err)
 {
     struct api *api = c->ctx;
-    struct user_key wanted = {rest_text(c, "access_key"), rest_text(c, "secret_key")};
-    struct str name = rest_text(c, "name");
-    struct user_key made = {0};
-    int code = users_add_key(api->o.users, c->arena, name, &wanted, &made, err);
+    const struct user_form *in = rest_in(c, struct user_form);
+    struct user_form made = {0};
+    int code = users_add_key(api->o.users, c->arena, in->user.name, &in->key, &made.key, err);
 
     if (code < 0)
         return code;
-    log_info(http_request_log(c->req), "user.key_added", log_s("user", name),
-             log_s("access_key", made.access));
-    user_key_write(c->w, &made);
-    return 0;
+    log_info(http_request_log(c->req), "user.key_added", log_s("user", in->user.name),
+             log_s("access_key", made.key.access));
+    return rest_give(c, &made);
 }
 
 static int user_key_remove(struct rest_call *c, struct err *err)

@@ -12,18 +12,23 @@
  *         struct user user;
  *         int code = users_by_name(users, c->arena, rest_text(c, "name"), &user, err);
  *
- *         if (code == 0)
- *             json_out_member_str(c->w, "name", user.name);
- *         return code;
+ *         return code < 0 ? code : rest_give(c, &user);
  *     }
  *
  *     {HTTP_GET, "/api/v1/users/{name}", REST_ADMIN, "One user.", user_get,
- *      .in_path = REST_FIELDS({"name", "The user's name."}),
- *      .answer = REST_FIELDS({"name", "The user's name."})},
+ *      .in_path = REST_FIELDS({"name", "The user's name."}), .out = sizeof(struct user),
+ *      .answer = REST_FIELDS({"name", "The user's name.", REST_AT(struct user, name)})},
  *
- * Values. The function reads a value by its name in the row. Before that the kit has checked the
- * value's type and limits, and has answered 400 if the request breaks them. To ask for a name that
- * the row does not describe is a bug and ends the program (rest_text() and its siblings).
+ * Values. Before the function runs, the kit has checked every value of the request against the
+ * row's fields (rest/field.h), and has answered 400 with the value's name if the request breaks
+ * them. It also refuses members and query parameters that the row does not have. A row whose fields
+ * have places in a struct has `in`, and its function gets the filled struct by rest_in(). Other
+ * functions read a value by its name; to ask for a name that the row does not describe is a bug and
+ * ends the program (rest_text() and its siblings).
+ *
+ * Answers. A row whose answer's fields have places in a struct has `out`, and its function passes
+ * the struct to rest_give(). For the items of a list these are `item` and rest_add(). Other
+ * functions write the members themselves, into `w` of the call.
  *
  * Lists. A row with `list` answers {"<list>": [items], "next": "..."}. Every list has pages. Their
  * query parameters are `limit` (how many items) and `after` (the `next` of the page before); `next`
@@ -47,48 +52,10 @@
 #ifndef REST_REST_H
 #define REST_REST_H
 
-#include "base/json.h"
 #include "http/server.h"
+#include "rest/field.h"
 
 /* --- rows --- */
-
-enum rest_type {
-    REST_STRING,
-    REST_INTEGER,
-    REST_NUMBER, /* an integer or a fraction */
-    REST_BOOLEAN,
-    REST_TIME,    /* a string, as rest_time() writes it */
-    REST_STRINGS, /* an array of strings */
-    REST_OBJECT,
-    REST_OBJECTS, /* an array of objects */
-    REST_MAP,     /* an object whose members are strings */
-    REST_ANY,     /* any JSON value */
-};
-
-/* Describes one value of a request or of an answer. An array of fields ends with an empty field. */
-struct rest_field {
-    const char *name;
-    const char *doc; /* one line, a full sentence */
-    enum rest_type type;
-    bool required;  /* a request without this value is answered 400 */
-    bool sometimes; /* the member may be absent from an answer */
-    bool nullable;  /* the member may be null in an answer */
-    bool secret;    /* a password, a key or a token */
-    /* Limits of a value in a request. They limit a number itself, the length of a string in bytes,
-     * or how many items an array has. With max 0 there is no upper limit; with min and max both 0
-     * there is no limit at all. */
-    int64_t min, max;
-    /* The default: the value of an INTEGER when the request does not have the field. */
-    int64_t usual;
-    const char *const *choices; /* the allowed strings, ended by NULL; NULL: any string */
-    /* Members of an OBJECT or of each of OBJECTS; NULL: any. In a request they are checked like the
-     * members of the body; a null counts as absent, and other members are ignored. */
-    const struct rest_field *members;
-};
-
-/* Arrays of fields and of choices, for the initializers of rows. */
-#define REST_FIELDS(...)  ((const struct rest_field[]){__VA_ARGS__, {0}})
-#define REST_CHOICES(...) ((const char *const[]){__VA_ARGS__, NULL})
 
 enum rest_access {
     REST_NOT_SAID, /* the row has no value here, which is a bug */
@@ -127,6 +94,9 @@ struct rest_row {
     const struct rest_field *answer; /* members of the answer's JSON object, without `list` */
     const char *list;                /* the member of the answer that is an array of objects */
     const struct rest_field *items;  /* members of each of these objects */
+    /* The sizes of the structs in which the fields of path, query and body, those of the answer,
+     * and those of the items have their places; 0: they have none. */
+    size_t in, out, item;
     /* `next` is a position in the list and not a key. So if the list changes between two pages, a
      * client may miss items or get them twice. */
     bool by_place;
@@ -214,6 +184,7 @@ struct rest_call {
     struct arena *arena; /* the request's arena */
     struct json_out *w;  /* the answer's open object, or its open array if the row has `list` */
     /* Only the kit uses the members below. */
+    void *in; /* the struct of rest_in() */
     struct rest_value *values;
     size_t value_count;
     json_t *body;
@@ -248,6 +219,14 @@ const json_t *rest_json(const struct rest_call *c, const char *name);
 struct str rest_raw(const struct rest_call *c); /* the body of a row with `raw_body` */
 bool rest_given(const struct rest_call *c, const char *name);
 
+/* Returns the struct of the row's `in`. It lives as long as the request. */
+#define rest_in(c, type) ((const type *)rest_in_struct(c, sizeof(type)))
+const void *rest_in_struct(const struct rest_call *c, size_t size);
+
+/* Writes the answer from the struct of the row's `out`. Returns 0. */
+#define rest_give(c, thing) rest_give_struct(c, thing, sizeof(*(thing)))
+int rest_give_struct(struct rest_call *c, const void *thing, size_t size);
+
 /* Sets the status of the answer, which must be `status` or `other_status` of the row. */
 void rest_status(struct rest_call *c, int status);
 /* Adds a header to the answer of the row's function, if that answer is not an error. `name` is
@@ -267,9 +246,6 @@ struct http_request *rest_take_answer(struct rest_call *c, int status);
 int rest_refuse(struct rest_call *c, int status, const char *code, const char *message,
                 struct http_header extra);
 
-/* Writes a member with a time, such as "2026-01-31T03:00:00.000Z". The time is given in
- * milliseconds since 1970; 0 becomes "". */
-void rest_time(struct json_out *w, const char *name, int64_t wall_ms);
 /* Writes a member with an integer, or with null when the integer is not known. */
 void rest_known_i64(struct json_out *w, const char *name, bool known, int64_t value);
 
@@ -280,6 +256,9 @@ void rest_known_i64(struct json_out *w, const char *name, bool known, int64_t va
  * is greater, by bytes, than the one before it. In a list with `by_place`, `key` is STR_EMPTY. */
 bool rest_item(struct rest_call *c, struct str key);
 void rest_item_end(struct rest_call *c);
+/* Passes an item whose members are in the struct of the row's `item`. */
+#define rest_add(c, key, thing) rest_add_struct(c, key, thing, sizeof(*(thing)))
+void rest_add_struct(struct rest_call *c, struct str key, const void *thing, size_t size);
 /* Like rest_item(), but opens no object: the caller writes the item, or leaves it out. */
 bool rest_takes(struct rest_call *c, struct str key);
 /* Whether the page is full and there is another page. If so, passing further items has no

@@ -1,5 +1,4 @@
 /* Runs the function of a request's row and sends the answer. */
-#include "base/clock.h"
 #include "rest/rest_int.h"
 
 #include <stdio.h>
@@ -63,15 +62,6 @@ static int error_send(const struct rest_dialect *d, struct http_request *req, in
 
 /* --- answers --- */
 
-void rest_time(struct json_out *w, const char *name, int64_t wall_ms)
-{
-    char text[CLOCK_ISO_LEN + 1] = "";
-
-    if (wall_ms)
-        clock_iso(wall_ms, text);
-    json_out_member_str(w, name, str_z(text));
-}
-
 void rest_known_i64(struct json_out *w, const char *name, bool known, int64_t value)
 {
     json_out_key(w, name);
@@ -79,6 +69,13 @@ void rest_known_i64(struct json_out *w, const char *name, bool known, int64_t va
         json_out_i64(w, value);
     else
         json_out_null(w);
+}
+
+int rest_give_struct(struct rest_call *c, const void *thing, size_t size)
+{
+    BUG_ON(size != c->row->out);
+    rest_fields_write(c->w, c->row->answer, thing);
+    return 0;
 }
 
 void rest_status(struct rest_call *c, int status)
@@ -279,6 +276,15 @@ bool rest_item(struct rest_call *c, struct str key)
     if (takes)
         json_out_open(c->w, '{');
     return takes;
+}
+
+void rest_add_struct(struct rest_call *c, struct str key, const void *thing, size_t size)
+{
+    BUG_ON(size != c->row->item);
+    if (!rest_item(c, key))
+        return;
+    rest_fields_write(c->w, c->row->items, thing);
+    rest_item_end(c);
 }
 
 void rest_item_end(struct rest_call *c)

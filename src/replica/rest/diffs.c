@@ -14,70 +14,108 @@ static rest_fn diff_list, diff_start, diff_show, diff_entries, diff_fix, diff_re
 
 static const struct rest_field diff_path[] = {{"id", "The diff's id."}, {0}};
 
+/* A diff as it is shown. */
+struct diff_view {
+    struct check check;
+    struct str user; /* the user's name */
+    struct str locations[CHECK_LOCATIONS_MAX];
+    const struct str *location_list; /* `locations` */
+    struct str source;
+    const char *state;
+    bool consistent;
+    double rate;
+    struct rest_known left_s;
+};
+
+/* A diff that is asked for. */
+struct diff_form {
+    struct str *locations;
+    size_t count;
+    struct str user;
+    bool ignore_sizes, ignore_etags, contents, last_only;
+};
+
+#define FORM(member) REST_AT(struct diff_form, member)
+#define VIEW(member) REST_AT(struct diff_view, member)
+#define VIEW_LOCATIONS                                                                             \
+    {                                                                                              \
+        "locations", "What is compared: STORAGE:BUCKET each.", REST_STRINGS,                       \
+            REST_ITEMS(struct diff_view, location_list, check.count)                               \
+    }
+
 static const struct rest_field diff_fields[] = {
-    {"id", "The diff's id."},
-    {"user", "The user's name; empty: the user was removed."},
-    {"locations", "What is compared: STORAGE:BUCKET each.", REST_STRINGS},
-    {"state", "Where the diff is."},
-    {"consistent", "Is it ready, and has found no difference?", REST_BOOLEAN},
-    {"versioned", "Are all versions compared, since all buckets keep versions?", REST_BOOLEAN},
-    {"ignore_sizes", "Do sizes not matter?", REST_BOOLEAN},
-    {"ignore_etags", "Do ETags not matter?", REST_BOOLEAN},
-    {"contents", "Are bodies read and compared?", REST_BOOLEAN},
-    {"last_versions_only", "Are only the latest versions compared?", REST_BOOLEAN},
-    {"created", "When it was first asked for.", REST_TIME},
-    {"started", "When the comparison began.", REST_TIME},
-    {"done", "When it ended.", REST_TIME},
-    {"keys", "Keys that were compared so far.", REST_INTEGER},
-    {"total", "Keys to compare, as far as it is known; 0: not known.", REST_INTEGER},
-    {"keys_per_s", "Keys compared a second, from the beginning on.", REST_NUMBER},
+    {"id", "The diff's id.", VIEW(check.id)},
+    {"user", "The user's name; empty: the user was removed.", VIEW(user)},
+    VIEW_LOCATIONS,
+    {"state", "Where the diff is.", VIEW(state)},
+    {"consistent", "Is it ready, and has found no difference?", REST_BOOLEAN, VIEW(consistent)},
+    {"versioned", "Are all versions compared, since all buckets keep versions?", REST_BOOLEAN,
+     VIEW(check.versioned)},
+    {"ignore_sizes", "Do sizes not matter?", REST_BOOLEAN, VIEW(check.ignore_sizes)},
+    {"ignore_etags", "Do ETags not matter?", REST_BOOLEAN, VIEW(check.ignore_etags)},
+    {"contents", "Are bodies read and compared?", REST_BOOLEAN, VIEW(check.contents)},
+    {"last_versions_only", "Are only the latest versions compared?", REST_BOOLEAN,
+     VIEW(check.last_only)},
+    {"created", "When it was first asked for.", REST_TIME, VIEW(check.created_ms)},
+    {"started", "When the comparison began.", REST_TIME, VIEW(check.started_ms)},
+    {"done", "When it ended.", REST_TIME, VIEW(check.done_ms)},
+    {"keys", "Keys that were compared so far.", REST_INTEGER, VIEW(check.keys)},
+    {"total", "Keys to compare, as far as it is known; 0: not known.", REST_INTEGER,
+     VIEW(check.total)},
+    {"keys_per_s", "Keys compared a second, from the beginning on.", REST_NUMBER, VIEW(rate)},
     {"left_s", "Seconds until it is done; null: not known, or it does not compare now.",
-     REST_INTEGER, .nullable = true},
-    {"differences", "Keys that differ.", REST_INTEGER},
-    {"kept", "Differences that are kept and can be shown.", REST_INTEGER},
-    {"bytes", "Bytes of bodies that were read.", REST_INTEGER},
-    {"error", "Why it failed; empty: it did not."},
-    {"source", "The location that the others were last made equal to; empty: none."},
-    {"fix_queued", "Keys to be fixed.", REST_INTEGER},
-    {"fix_done", "Keys that are fixed.", REST_INTEGER},
-    {"fix_failed", "Keys that could not be fixed.", REST_INTEGER},
-    {"fixed", "When the fix ended.", REST_TIME},
+     REST_INTEGER, .nullable = true, VIEW(left_s)},
+    {"differences", "Keys that differ.", REST_INTEGER, VIEW(check.differences)},
+    {"kept", "Differences that are kept and can be shown.", REST_INTEGER, VIEW(check.kept)},
+    {"bytes", "Bytes of bodies that were read.", REST_INTEGER, VIEW(check.bytes)},
+    {"error", "Why it failed; empty: it did not.", VIEW(check.error)},
+    {"source", "The location that the others were last made equal to; empty: none.", VIEW(source)},
+    {"fix_queued", "Keys to be fixed.", REST_INTEGER, VIEW(check.fix_queued)},
+    {"fix_done", "Keys that are fixed.", REST_INTEGER, VIEW(check.fix_done)},
+    {"fix_failed", "Keys that could not be fixed.", REST_INTEGER, VIEW(check.fix_failed)},
+    {"fixed", "When the fix ended.", REST_TIME, VIEW(check.fixed_ms)},
     {0},
 };
 
 static const struct rest_row diff_rows[] = {
     {HTTP_GET, "/api/v1/diffs", REST_ADMIN, "Comparisons of buckets, and how far each is.",
-     diff_list, .needs = replica_needs, .list = "diffs", .items = diff_fields},
+     diff_list, .needs = replica_needs, .list = "diffs", .item = sizeof(struct diff_view),
+     .items = diff_fields},
     {HTTP_POST, "/api/v1/diffs", REST_ADMIN,
      "Compare buckets. A diff of the same locations is replaced, unless it is running.", diff_start,
-     .status = 201, .needs = replica_needs,
-     .body =
-         REST_FIELDS({"locations", "What to compare: STORAGE:BUCKET each, two to eight.",
-                      REST_STRINGS, .required = true, .min = 2, .max = CHECK_LOCATIONS_MAX},
-                     {"user", "The user who has these buckets; left out: the only one who has."},
-                     {"ignore_sizes", "Do sizes not matter?", REST_BOOLEAN},
-                     {"ignore_etags", "Do ETags not matter?", REST_BOOLEAN},
-                     {"contents", "Read and compare bodies?", REST_BOOLEAN},
-                     {"last_versions_only", "Compare only the latest versions?", REST_BOOLEAN}),
-     .answer = diff_fields},
+     .status = 201, .needs = replica_needs, .in = sizeof(struct diff_form),
+     .body = REST_FIELDS(
+         {"locations", "What to compare: STORAGE:BUCKET each, two to eight.", REST_STRINGS,
+          .required = true, .min = 2, .max = CHECK_LOCATIONS_MAX,
+          REST_ITEMS(struct diff_form, locations, count)},
+         {"user", "The user who has these buckets; left out: the only one who has.", FORM(user)},
+         {"ignore_sizes", "Do sizes not matter?", REST_BOOLEAN, FORM(ignore_sizes)},
+         {"ignore_etags", "Do ETags not matter?", REST_BOOLEAN, FORM(ignore_etags)},
+         {"contents", "Read and compare bodies?", REST_BOOLEAN, FORM(contents)},
+         {"last_versions_only", "Compare only the latest versions?", REST_BOOLEAN,
+          FORM(last_only)}),
+     .out = sizeof(struct diff_view), .answer = diff_fields},
     {HTTP_GET, "/api/v1/diffs/{id}", REST_ADMIN, "One diff, with what it counted.", diff_show,
-     .needs = replica_needs, .in_path = diff_path, .answer = diff_fields},
+     .needs = replica_needs, .in_path = diff_path, .out = sizeof(struct diff_view),
+     .answer = diff_fields},
     {HTTP_GET, "/api/v1/diffs/{id}/entries", REST_ADMIN,
      "The differences; the first 10,000 are kept. docs/diff.md describes an entry.", diff_entries,
-     .needs = replica_needs, .in_path = diff_path,
-     .answer = REST_FIELDS({"locations", "What is compared: STORAGE:BUCKET each.", REST_STRINGS},
-                           {"differences", "Keys that differ.", REST_INTEGER},
-                           {"kept", "Differences that are kept and can be shown.", REST_INTEGER}),
+     .needs = replica_needs, .in_path = diff_path, .out = sizeof(struct diff_view),
+     .answer = REST_FIELDS(
+         VIEW_LOCATIONS,
+         {"differences", "Keys that differ.", REST_INTEGER, VIEW(check.differences)},
+         {"kept", "Differences that are kept and can be shown.", REST_INTEGER, VIEW(check.kept)}),
      .list = "entries", .by_place = true, .page_usual = ENTRIES_USUAL, .page_max = ENTRIES_MAX,
      .items = REST_FIELDS({"*", "A member of an entry (docs/diff.md).", REST_ANY})},
     {HTTP_POST, "/api/v1/diffs/{id}/fix", REST_ADMIN,
      "Make all locations equal to one of them, then compare again.", diff_fix, .status = 202,
      .needs = replica_needs, .in_path = diff_path,
      .body = REST_FIELDS({"source", "The location to make the others equal to.", .required = true}),
-     .answer = diff_fields},
+     .out = sizeof(struct diff_view), .answer = diff_fields},
     {HTTP_POST, "/api/v1/diffs/{id}/restart", REST_ADMIN,
      "Compare again from the beginning, whatever the diff is doing.", diff_restart, .status = 202,
-     .needs = replica_needs, .in_path = diff_path, .answer = diff_fields},
+     .needs = replica_needs, .in_path = diff_path, .out = sizeof(struct diff_view),
+     .answer = diff_fields},
     {HTTP_DELETE, "/api/v1/diffs/{id}", REST_ADMIN, "Forget the diff.", diff_remove, .status = 204,
      .needs = replica_needs, .in_path = diff_path},
 };
@@ -110,70 +148,46 @@ static struct str location_text(struct arena *a, const struct check_location *l)
     return arena_fmt(a, STR_FMT ":" STR_FMT, STR_ARG(l->storage), STR_ARG(l->bucket));
 }
 
-/* --- writing --- */
+/* --- showing --- */
 
-static void diff_write_locations(struct json_out *w, struct arena *a, const struct check *c)
+/* Sets the keys per second since the beginning of the comparison, and the time left. */
+static void diff_view_pace(struct diff_view *v)
 {
-    json_out_key(w, "locations");
-    json_out_open(w, '[');
-    for (size_t i = 0; i < c->count; i++)
-        json_out_str(w, location_text(a, &c->locations[i]));
-    json_out_close(w, ']');
-}
-
-static void diff_write_fix(struct json_out *w, struct arena *a, const struct check *c)
-{
-    bool any = c->source >= 0 && (size_t)c->source < c->count;
-
-    json_out_member_str(w, "source", any ? location_text(a, &c->locations[c->source]) : STR_EMPTY);
-    json_out_member_i64(w, "fix_queued", c->fix_queued);
-    json_out_member_i64(w, "fix_done", c->fix_done);
-    json_out_member_i64(w, "fix_failed", c->fix_failed);
-    rest_time(w, "fixed", c->fixed_ms);
-}
-
-/* Writes the total of keys, the keys per second since the beginning of the comparison, and the time
- * left. */
-static void diff_write_pace(struct json_out *w, const struct check *c)
-{
+    const struct check *c = &v->check;
     int64_t until_ms = c->done_ms ? c->done_ms : clock_wall_ms();
     double seconds = (double)(until_ms - c->started_ms) / MS_PER_S;
-    double rate = c->started_ms && seconds > 0 ? (double)c->keys / seconds : 0;
 
-    json_out_member_i64(w, "total", c->total);
-    json_out_member_f64(w, "keys_per_s", rate);
-    bool known = c->state == CHECK_CHECKING && rate > 0 && c->total >= c->keys && c->total;
-    rest_known_i64(w, "left_s", known,
-                   known ? (int64_t)((double)(c->total - c->keys) / rate + 0.5) : 0);
+    v->rate = c->started_ms && seconds > 0 ? (double)c->keys / seconds : 0;
+    if (c->state == CHECK_CHECKING && v->rate > 0 && c->total >= c->keys && c->total)
+        v->left_s =
+            (struct rest_known){true, (int64_t)((double)(c->total - c->keys) / v->rate + 0.5)};
 }
 
-static void diff_write(struct json_out *w, const struct replica_room *room, struct arena *a,
-                       const struct check *c)
+/* Fills in the view of a diff. It must not move afterwards. */
+static void diff_view_init(struct diff_view *v, const struct rest_call *c,
+                           const struct check *check)
 {
+    const struct replica_room *room = c->ctx;
     struct user user = {0};
 
-    if (users_by_id(room->services->users, a, c->user, &user, NULL) < 0)
-        user.name = STR_EMPTY;
-    json_out_member_str(w, "id", c->id);
-    json_out_member_str(w, "user", user.name);
-    diff_write_locations(w, a, c);
-    json_out_member_str(w, "state", str_z(check_state_names[c->state]));
-    json_out_member_bool(w, "consistent", c->state == CHECK_READY && c->differences == 0);
-    json_out_member_bool(w, "versioned", c->versioned);
-    json_out_member_bool(w, "ignore_sizes", c->ignore_sizes);
-    json_out_member_bool(w, "ignore_etags", c->ignore_etags);
-    json_out_member_bool(w, "contents", c->contents);
-    json_out_member_bool(w, "last_versions_only", c->last_only);
-    rest_time(w, "created", c->created_ms);
-    rest_time(w, "started", c->started_ms);
-    rest_time(w, "done", c->done_ms);
-    json_out_member_i64(w, "keys", c->keys);
-    diff_write_pace(w, c);
-    json_out_member_i64(w, "differences", c->differences);
-    json_out_member_i64(w, "kept", c->kept);
-    json_out_member_i64(w, "bytes", c->bytes);
-    json_out_member_str(w, "error", c->error);
-    diff_write_fix(w, a, c);
+    *v = (struct diff_view){.check = *check, .location_list = v->locations};
+    if (users_by_id(room->services->users, c->arena, check->user, &user, NULL) == 0)
+        v->user = user.name;
+    for (size_t i = 0; i < check->count; i++)
+        v->locations[i] = location_text(c->arena, &check->locations[i]);
+    if (check->source >= 0 && (size_t)check->source < check->count)
+        v->source = v->locations[check->source];
+    v->state = check_state_names[check->state];
+    v->consistent = check->state == CHECK_READY && check->differences == 0;
+    diff_view_pace(v);
+}
+
+static int diff_give(struct rest_call *c, const struct check *check)
+{
+    struct diff_view view;
+
+    diff_view_init(&view, c, check);
+    return rest_give(c, &view);
 }
 
 /* --- finding --- */
@@ -199,25 +213,19 @@ static int diff_answer(struct rest_call *c, struct str id, int code, struct err 
 
     if (code == 0)
         code = check_read(&cs, c->arena, id, &check, err);
-    if (code == 0)
-        diff_write(c->w, c->ctx, c->arena, &check);
-    return code;
+    return code < 0 ? code : diff_give(c, &check);
 }
 
 /* --- starting --- */
 
-static int diff_read_locations(struct check *out, const struct rest_call *c, struct err *err)
+static int diff_read_locations(struct check *out, struct arena *a, const struct diff_form *in,
+                               struct err *err)
 {
-    const json_t *list = rest_strings(c, "locations"), *item;
-    size_t i;
     int code = 0;
 
-    json_array_foreach(list, i, item)
-    {
-        if (code == 0)
-            code = location_read(&out->locations[i], c->arena, str_z(json_string_value(item)), err);
-        out->count = i + 1;
-    }
+    for (size_t i = 0; i < in->count && code == 0; i++)
+        code = location_read(&out->locations[i], a, in->locations[i], err);
+    out->count = in->count;
     return code;
 }
 
@@ -298,14 +306,15 @@ static int diff_read_user(struct check *c, const struct replica_room *room, stru
 
 static int diff_read(struct check *out, const struct rest_call *c, struct err *err)
 {
-    int code = diff_read_locations(out, c, err);
+    const struct diff_form *in = rest_in(c, struct diff_form);
+    int code = diff_read_locations(out, c->arena, in, err);
 
-    out->ignore_sizes = rest_bool(c, "ignore_sizes");
-    out->ignore_etags = rest_bool(c, "ignore_etags");
-    out->contents = rest_bool(c, "contents");
-    out->last_only = rest_bool(c, "last_versions_only");
+    out->ignore_sizes = in->ignore_sizes;
+    out->ignore_etags = in->ignore_etags;
+    out->contents = in->contents;
+    out->last_only = in->last_only;
     if (code == 0)
-        code = diff_read_user(out, c->ctx, c->arena, rest_text(c, "user"), err);
+        code = diff_read_user(out, c->ctx, c->arena, in->user, err);
     if (code == 0)
         code = check_name(out, c->arena, err);
     for (size_t i = 0; code == 0 && i < out->count; i++)
@@ -335,11 +344,11 @@ static int diff_list(struct rest_call *c, struct err *err)
     size_t count = 0;
     int code = check_list(&cs, c->arena, &list, &count, err);
 
-    for (size_t i = 0; code == 0 && i < count; i++)
-        if (rest_item(c, list[i].id)) {
-            diff_write(c->w, c->ctx, c->arena, &list[i]);
-            rest_item_end(c);
-        }
+    for (size_t i = 0; code == 0 && i < count; i++) {
+        struct diff_view view;
+        diff_view_init(&view, c, &list[i]);
+        rest_add(c, list[i].id, &view);
+    }
     return code;
 }
 
@@ -348,9 +357,7 @@ static int diff_show(struct rest_call *c, struct err *err)
     struct check check = {0};
     int code = diff_find(c, &check, err);
 
-    if (code == 0)
-        diff_write(c->w, c->ctx, c->arena, &check);
-    return code;
+    return code < 0 ? code : diff_give(c, &check);
 }
 
 static int diff_entries(struct rest_call *c, struct err *err)
@@ -368,10 +375,7 @@ static int diff_entries(struct rest_call *c, struct err *err)
         if (rest_takes(c, STR_EMPTY))
             json_out_raw(c->w, entries.argv[i]);
     rest_list_end(c);
-    diff_write_locations(c->w, c->arena, &check);
-    json_out_member_i64(c->w, "differences", check.differences);
-    json_out_member_i64(c->w, "kept", check.kept);
-    return 0;
+    return diff_give(c, &check);
 }
 
 /* --- changing --- */

@@ -9,23 +9,40 @@ enum { READ_USUAL = 1000, READ_MAX = 10000, NAME_MAX_LEN = 64, FINDINGS_MAX = 10
 static rest_fn consumer_list, consumer_add, consumer_remove, delta_list, delta_acknowledge,
     swarm_check;
 
-static const struct rest_field consumer_path[] = {{"name", "The consumer's name."}, {0}};
+struct consumer_form {
+    struct str name;
+    uint64_t number; /* of the last record to acknowledge */
+};
+
+struct delta_view {
+    struct delta delta;
+    struct str peer_id;
+    int64_t at_ms;
+};
+
+static const struct rest_field consumer_path[] = {
+    {"name", "The consumer's name.", REST_AT(struct consumer_form, name)}, {0}};
+
+#define DELTA(member) REST_AT(struct delta_view, delta.member)
 
 static const struct rest_field delta_items[] = {
-    {"number", "The record's number; numbers grow.", REST_INTEGER},
-    {"user", "The id of the tracker's user; 0: the tracker is not private.", REST_INTEGER},
-    {"torrent", "The id of the torrent.", REST_INTEGER},
-    {"peer_id", "The peer's id, in hexadecimal digits."},
-    {"at", "When the peer announced.", REST_TIME},
-    {"created", "Is the peer new?", REST_BOOLEAN},
-    {"snatched", "Did the peer complete its download?", REST_BOOLEAN},
-    {"stopped", "Did the peer leave?", REST_BOOLEAN},
-    {"seeder", "Does the peer have everything?", REST_BOOLEAN},
-    {"left", "Bytes that the peer lacks.", REST_INTEGER},
-    {"raw_uploaded", "Bytes uploaded since the announce before.", REST_INTEGER},
-    {"raw_downloaded", "Bytes downloaded since the announce before.", REST_INTEGER},
-    {"uploaded", "raw_uploaded times the multipliers.", REST_NUMBER},
-    {"downloaded", "raw_downloaded times the multipliers.", REST_NUMBER},
+    {"number", "The record's number; numbers grow.", REST_INTEGER, DELTA(number)},
+    {"user", "The id of the tracker's user; 0: the tracker is not private.", REST_INTEGER,
+     DELTA(user_id)},
+    {"torrent", "The id of the torrent.", REST_INTEGER, DELTA(torrent_id)},
+    {"peer_id", "The peer's id, in hexadecimal digits.", REST_AT(struct delta_view, peer_id)},
+    {"at", "When the peer announced.", REST_TIME, REST_AT(struct delta_view, at_ms)},
+    {"created", "Is the peer new?", REST_BOOLEAN, DELTA(created)},
+    {"snatched", "Did the peer complete its download?", REST_BOOLEAN, DELTA(snatched)},
+    {"stopped", "Did the peer leave?", REST_BOOLEAN, DELTA(stopped)},
+    {"seeder", "Does the peer have everything?", REST_BOOLEAN, DELTA(seeder)},
+    {"left", "Bytes that the peer lacks.", REST_INTEGER, DELTA(left)},
+    {"raw_uploaded", "Bytes uploaded since the announce before.", REST_INTEGER,
+     DELTA(raw_uploaded)},
+    {"raw_downloaded", "Bytes downloaded since the announce before.", REST_INTEGER,
+     DELTA(raw_downloaded)},
+    {"uploaded", "raw_uploaded times the multipliers.", REST_NUMBER, DELTA(uploaded)},
+    {"downloaded", "raw_downloaded times the multipliers.", REST_NUMBER, DELTA(downloaded)},
     {0},
 };
 
@@ -39,27 +56,32 @@ static const struct rest_row feed_rows[] = {
                                                    {"key", "The key of the store, escaped."})},
                            {"count", "How many findings there are.", REST_INTEGER})},
     {HTTP_GET, "/api/v1/swarm/feed", REST_ADMIN, "Consumers of the feed of deltas.", consumer_list,
-     .list = "consumers", .by_place = true,
-     .items = REST_FIELDS({"name", "The consumer's name."},
-                          {"acknowledged", "The last record that it acknowledged.", REST_INTEGER},
-                          {"waiting", "Records that wait for it.", REST_INTEGER})},
+     .list = "consumers", .by_place = true, .item = sizeof(struct feed_consumer),
+     .items = REST_FIELDS({"name", "The consumer's name.", REST_AT(struct feed_consumer, name)},
+                          {"acknowledged", "The last record that it acknowledged.", REST_INTEGER,
+                           REST_AT(struct feed_consumer, acknowledged)},
+                          {"waiting", "Records that wait for it.", REST_INTEGER,
+                           REST_AT(struct feed_consumer, waiting)})},
     {HTTP_POST, "/api/v1/swarm/feed", REST_ADMIN,
      "Add a consumer: it gets the records that come from now on.", consumer_add, .status = 201,
-     .body = REST_FIELDS(
-         {"name", "The consumer's name.", .required = true, .min = 1, .max = NAME_MAX_LEN}),
-     .answer = REST_FIELDS({"name", "The consumer's name."})},
+     .in = sizeof(struct consumer_form), .out = sizeof(struct consumer_form),
+     .body = REST_FIELDS({"name", "The consumer's name.", .required = true, .min = 1,
+                          .max = NAME_MAX_LEN, REST_AT(struct consumer_form, name)}),
+     .answer = consumer_path},
     {HTTP_DELETE, "/api/v1/swarm/feed/{name}", REST_ADMIN,
      "Remove a consumer, and the records that waited for it alone.", consumer_remove, .status = 204,
      .in_path = consumer_path, .missing = CONSUMER_MISSING},
     {HTTP_GET, "/api/v1/swarm/feed/{name}", REST_ADMIN,
      "Records that the consumer has not acknowledged, the oldest first.", delta_list,
      .in_path = consumer_path, .list = "records", .by_place = true, .page_usual = READ_USUAL,
-     .page_max = READ_MAX, .items = delta_items, .missing = CONSUMER_MISSING},
+     .page_max = READ_MAX, .item = sizeof(struct delta_view), .items = delta_items,
+     .missing = CONSUMER_MISSING},
     {HTTP_POST, "/api/v1/swarm/feed/{name}/acknowledge", REST_ADMIN,
      "Acknowledge all records up to a number.", delta_acknowledge, .status = 204,
-     .in_path = consumer_path,
+     .in_path = consumer_path, .in = sizeof(struct consumer_form),
      .body = REST_FIELDS({"number", "The number of the last record to acknowledge.", REST_INTEGER,
-                          .required = true, .min = 0, .max = INT64_MAX}),
+                          .required = true, .min = 0, .max = INT64_MAX,
+                          REST_AT(struct consumer_form, number)}),
      .missing = CONSUMER_MISSING},
 };
 const struct rest_table swarm_feed_routes = {REST_ROWS(feed_rows)};
@@ -73,12 +95,7 @@ static int consumer_list(struct rest_call *c, struct err *err)
     int code = feed_consumers(swarm_models(c), c->arena, &list, &count, err);
 
     for (size_t i = 0; code == 0 && i < count; i++)
-        if (rest_item(c, STR_EMPTY)) {
-            json_out_member_str(c->w, "name", list[i].name);
-            json_out_member_u64(c->w, "acknowledged", list[i].acknowledged);
-            json_out_member_u64(c->w, "waiting", list[i].waiting);
-            rest_item_end(c);
-        }
+        rest_add(c, STR_EMPTY, &list[i]);
     return code;
 }
 
@@ -94,8 +111,7 @@ static int consumer_add(struct rest_call *c, struct err *err)
     if (code < 0)
         return code;
     log_info(http_request_log(c->req), "swarm.consumer_added", log_s("consumer", name));
-    json_out_member_str(c->w, "name", name);
-    return 0;
+    return rest_give(c, rest_in(c, struct consumer_form));
 }
 
 static int consumer_remove(struct rest_call *c, struct err *err)
@@ -110,24 +126,6 @@ static int consumer_remove(struct rest_call *c, struct err *err)
 
 /* --- records --- */
 
-static void delta_write(struct json_out *w, struct arena *a, const struct delta *d)
-{
-    json_out_member_u64(w, "number", d->number);
-    json_out_member_u64(w, "user", d->user_id);
-    json_out_member_u64(w, "torrent", d->torrent_id);
-    json_out_member_str(w, "peer_id", arena_hex(a, d->peer_id, PEER_ID_LEN));
-    rest_time(w, "at", d->at * MS_PER_S);
-    json_out_member_bool(w, "created", d->created);
-    json_out_member_bool(w, "snatched", d->snatched);
-    json_out_member_bool(w, "stopped", d->stopped);
-    json_out_member_bool(w, "seeder", d->seeder);
-    json_out_member_u64(w, "left", d->left);
-    json_out_member_u64(w, "raw_uploaded", d->raw_uploaded);
-    json_out_member_u64(w, "raw_downloaded", d->raw_downloaded);
-    json_out_member_f64(w, "uploaded", d->uploaded);
-    json_out_member_f64(w, "downloaded", d->downloaded);
-}
-
 static int delta_list(struct rest_call *c, struct err *err)
 {
     struct delta *list;
@@ -136,17 +134,16 @@ static int delta_list(struct rest_call *c, struct err *err)
     int code = feed_read(swarm_models(c), c->arena, rest_text(c, "name"), page, &list, &count, err);
 
     for (size_t i = 0; code == 0 && i < count; i++)
-        if (rest_item(c, STR_EMPTY)) {
-            delta_write(c->w, c->arena, &list[i]);
-            rest_item_end(c);
-        }
+        rest_add(c, STR_EMPTY,
+                 (&(struct delta_view){list[i], arena_hex(c->arena, list[i].peer_id, PEER_ID_LEN),
+                                       list[i].at * MS_PER_S}));
     return code;
 }
 
 static int delta_acknowledge(struct rest_call *c, struct err *err)
 {
-    int code = feed_acknowledge(swarm_models(c), rest_text(c, "name"),
-                                (uint64_t)rest_integer(c, "number"), err);
+    const struct consumer_form *in = rest_in(c, struct consumer_form);
+    int code = feed_acknowledge(swarm_models(c), in->name, in->number, err);
 
     return code == ERR_RANGE ? err_set(err, ERR_INVALID, "there is no record of this number yet")
                              : code;

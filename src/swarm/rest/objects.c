@@ -11,16 +11,40 @@ enum { PAGE_USUAL = 100, PAGE_MAX = 1000 };
 static rest_fn torrent_list, torrent_create, torrent_show, torrent_file, torrent_remove,
     needs_torrents;
 
+/* A torrent as it is shown. The texts from `name` on are NULL while the object is
+ * being hashed. */
+struct torrent_view {
+    struct torrent_row row;
+    const char *state;
+    uint64_t percent;
+    int64_t made_ms;
+    struct str hashes[2 * TORRENT_KINDS]; /* a torrent of two versions has two */
+    const struct str *hash_list;          /* `hashes` */
+    size_t hash_count;
+    struct str name, v1, v2, web_seed, magnet;
+};
+
+/* The object of which a torrent is to be made. */
+struct torrent_form {
+    struct str bucket, key, version, kind, passkey;
+};
+
+#define FORM(member) REST_AT(struct torrent_form, member)
+#define VIEW(member) REST_AT(struct torrent_view, member)
 #define TORRENT_FIELDS                                                                             \
-    {"id", "The torrent's id."}, {"storage", "The storage that has the object."},                  \
-        {"bucket", "The object's bucket."}, {"key", "The object's key."},                          \
-        {"version", "The object's version."}, {"size", "Bytes of the object.", REST_INTEGER},      \
-        {"piece_length", "Bytes of a piece.", REST_INTEGER},                                       \
-        {"state", "\"hashing\" or \"ready\"."},                                                    \
-        {"percent", "How much of the object is hashed.", REST_INTEGER},                            \
-        {"made", "When it was made.", REST_TIME},                                                  \
+    {"id", "The torrent's id.", VIEW(row.position)},                                               \
+        {"storage", "The storage that has the object.", VIEW(row.storage)},                        \
+        {"bucket", "The object's bucket.", VIEW(row.bucket)},                                      \
+        {"key", "The object's key.", VIEW(row.key)},                                               \
+        {"version", "The object's version.", VIEW(row.version)},                                   \
+        {"size", "Bytes of the object.", REST_INTEGER, VIEW(row.size)},                            \
+        {"piece_length", "Bytes of a piece.", REST_INTEGER, VIEW(row.piece_length)},               \
+        {"state", "\"hashing\" or \"ready\".", VIEW(state)},                                       \
+        {"percent", "How much of the object is hashed.", REST_INTEGER, VIEW(percent)},             \
+        {"made", "When it was made.", REST_TIME, VIEW(made_ms)},                                   \
     {                                                                                              \
-        "info_hashes", "The info hashes, in hexadecimal digits.", REST_STRINGS                     \
+        "info_hashes", "The info hashes, in hexadecimal digits.", REST_STRINGS,                    \
+            REST_ITEMS(struct torrent_view, hash_list, hash_count)                                 \
     }
 
 static const struct rest_field torrent_path[] = {{"torrent", "An info hash, or the torrent's id."},
@@ -32,31 +56,33 @@ static const struct rest_field torrent_query[] = {
 };
 static const struct rest_field torrent_fields[] = {
     TORRENT_FIELDS,
-    {"name", "The file's name; of a torrent that is ready, as the rest.", .sometimes = true},
-    {"v1", "The info hash of version 1.", .sometimes = true},
-    {"v2", "The info hash of version 2.", .sometimes = true},
-    {"web_seed", "Where web seeds fetch the object.", .sometimes = true},
-    {"magnet", "The magnet link.", .sometimes = true},
+    {"name", "The file's name; of a torrent that is ready, as the rest.", .sometimes = true,
+     VIEW(name)},
+    {"v1", "The info hash of version 1.", .sometimes = true, VIEW(v1)},
+    {"v2", "The info hash of version 2.", .sometimes = true, VIEW(v2)},
+    {"web_seed", "Where web seeds fetch the object.", .sometimes = true, VIEW(web_seed)},
+    {"magnet", "The magnet link.", .sometimes = true, VIEW(magnet)},
     {0},
 };
 
 static const struct rest_row torrent_rows[] = {
     {HTTP_GET, "/api/v1/torrents", REST_ADMIN, "Torrents of objects, by id.", torrent_list,
      .needs = needs_torrents, .list = "torrents", .page_usual = PAGE_USUAL, .page_max = PAGE_MAX,
-     .items = REST_FIELDS(TORRENT_FIELDS)},
+     .item = sizeof(struct torrent_view), .items = REST_FIELDS(TORRENT_FIELDS)},
     {HTTP_POST, "/api/v1/torrents", REST_ADMIN,
      "Make a torrent of an object. 202: its pieces are being hashed in the background.",
      torrent_create, .needs = needs_torrents, .status = 201, .other_status = 202,
+     .in = sizeof(struct torrent_form), .out = sizeof(struct torrent_view),
      .body = REST_FIELDS(
-         {"bucket", "The object's bucket.", .required = true},
-         {"key", "The object's key.", .required = true, .min = 1, .max = OBJECT_KEY_MAX},
-         {"version", "The object's version; left out: the latest."},
-         {"v", "The kind of torrent: 1, 2 or hybrid."},
-         {"passkey", "A passkey for the announce addresses.", .secret = true}),
+         {"bucket", "The object's bucket.", .required = true, FORM(bucket)},
+         {"key", "The object's key.", .required = true, .min = 1, .max = OBJECT_KEY_MAX, FORM(key)},
+         {"version", "The object's version; left out: the latest.", FORM(version)},
+         {"v", "The kind of torrent: 1, 2 or hybrid.", FORM(kind)},
+         {"passkey", "A passkey for the announce addresses.", .secret = true, FORM(passkey)}),
      .answer = torrent_fields},
     {HTTP_GET, "/api/v1/torrents/{torrent}", REST_ADMIN, "One torrent, with its magnet link.",
      torrent_show, .needs = needs_torrents, .in_path = torrent_path, .query = torrent_query,
-     .answer = torrent_fields},
+     .out = sizeof(struct torrent_view), .answer = torrent_fields},
     {HTTP_GET, "/api/v1/torrents/{torrent}/file", REST_ADMIN, "The torrent file.", torrent_file,
      .needs = needs_torrents, .in_path = torrent_path, .query = torrent_query,
      .media = "application/x-bittorrent"},
@@ -95,41 +121,47 @@ static int torrent_plain_code(int code)
 
 /* --- answers --- */
 
-static void torrent_row_write_hashes(struct json_out *w, const struct torrent_row *row)
+static void torrent_view_hashes(struct torrent_view *v)
 {
-    json_out_key(w, "info_hashes");
-    json_out_open(w, '[');
+    v->hash_list = v->hashes;
     for (int i = 0; i < TORRENT_KINDS; i++) {
-        struct str rest = row->hashes[i], hash;
-        while (str_token(&rest, " ", &hash))
-            json_out_str(w, hash);
+        struct str rest = v->row.hashes[i], hash;
+        while (v->hash_count < ARRAY_SIZE(v->hashes) && str_token(&rest, " ", &hash))
+            v->hashes[v->hash_count++] = hash;
     }
-    json_out_close(w, ']');
 }
 
-static void torrent_row_write(struct json_out *w, const struct torrent_row *row)
+/* Fills in the view of a torrent. It must not move afterwards. */
+static void torrent_view_init(struct torrent_view *v, const struct torrent_row *row)
 {
-    json_out_member_str(w, "id", row->position);
-    json_out_member_str(w, "storage", row->storage);
-    json_out_member_str(w, "bucket", row->bucket);
-    json_out_member_str(w, "key", row->key);
-    json_out_member_str(w, "version", row->version);
-    json_out_member_u64(w, "size", row->size);
-    json_out_member_u64(w, "piece_length", row->piece_length);
-    json_out_member_str(w, "state", row->ready ? STR("ready") : STR("hashing"));
-    json_out_member_u64(w, "percent", row->size ? row->done * 100 / row->size : 100);
-    rest_time(w, "made", row->made_s * MS_PER_S);
-    torrent_row_write_hashes(w, row);
+    *v = (struct torrent_view){.row = *row,
+                               .state = row->ready ? "ready" : "hashing",
+                               .percent = row->size ? row->done * 100 / row->size : 100,
+                               .made_ms = row->made_s * MS_PER_S};
+    torrent_view_hashes(v);
 }
 
-static void torrent_write_answer(struct json_out *w, const struct torrent_answer *answer,
-                                 struct str url)
+/* Returns the text for a member that the answer has, even if the text is empty. */
+static struct str torrent_shown(struct str text)
 {
-    json_out_member_str(w, "name", answer->name);
-    json_out_member_str(w, "v1", answer->v1);
-    json_out_member_str(w, "v2", answer->v2);
-    json_out_member_str(w, "web_seed", url);
-    json_out_member_str(w, "magnet", answer->magnet);
+    return text.p ? text : STR("");
+}
+
+/* Answers with a torrent. `answer` NULL: the object is being hashed. */
+static int torrent_give(struct rest_call *c, const struct torrent_row *row,
+                        const struct torrent_answer *answer, struct str url)
+{
+    struct torrent_view v;
+
+    torrent_view_init(&v, row);
+    if (answer) {
+        v.name = torrent_shown(answer->name);
+        v.v1 = torrent_shown(answer->v1);
+        v.v2 = torrent_shown(answer->v2);
+        v.web_seed = torrent_shown(url);
+        v.magnet = torrent_shown(answer->magnet);
+    }
+    return rest_give(c, &v);
 }
 
 static int torrent_list(struct rest_call *c, struct err *err)
@@ -140,11 +172,11 @@ static int torrent_list(struct rest_call *c, struct err *err)
     int code =
         torrents_list(room->torrents, c->arena, rest_after(c), rest_wanted(c), &rows, &count, err);
 
-    for (size_t i = 0; code == 0 && i < count; i++)
-        if (rest_item(c, rows[i].position)) {
-            torrent_row_write(c->w, &rows[i]);
-            rest_item_end(c);
-        }
+    for (size_t i = 0; code == 0 && i < count; i++) {
+        struct torrent_view view;
+        torrent_view_init(&view, &rows[i]);
+        rest_add(c, rows[i].position, &view);
+    }
     return code;
 }
 
@@ -206,19 +238,18 @@ static void creation_release(struct creation *x)
 static int creation_look(struct creation *x, const struct rest_call *c, struct err *err)
 {
     static const struct object_conditions none;
-    struct str key = rest_text(c, "key");
+    const struct torrent_form *in = rest_in(c, struct torrent_form);
     const struct swarm_room *room = c->ctx;
-    int code = route_bucket(room->services->routes, STR_EMPTY, rest_text(c, "bucket"),
-                            &x->ask.bucket, err);
+    int code = route_bucket(room->services->routes, STR_EMPTY, in->bucket, &x->ask.bucket, err);
     struct bucket *b = x->ask.bucket;
 
     if (code < 0)
         return code;
-    code = b->ops->head(b, c->arena, key, rest_text(c, "version"), &none, &x->got, err);
-    x->got.info.key = key;
+    code = b->ops->head(b, c->arena, in->key, in->version, &none, &x->got, err);
+    x->got.info.key = in->key;
     x->ask.info = &x->got.info;
-    x->ask.kind = rest_text(c, "v");
-    x->ask.passkey = rest_text(c, "passkey");
+    x->ask.kind = in->kind;
+    x->ask.passkey = in->passkey;
     x->ask.brings_back = true;
     return code == ERR_NOT_FOUND ? err_set(err, code, "there is no such object") : code;
 }
@@ -254,11 +285,8 @@ static int torrent_create(struct rest_call *c, struct err *err)
     if (code == 0 || hashing) {
         log_info(http_request_log(c->req), "torrent.created", log_s("bucket", x.row.bucket),
                  log_s("key", x.row.key));
-        torrent_row_write(c->w, &x.row);
-        if (!hashing)
-            torrent_write_answer(c->w, &x.answer, x.ask.url);
         rest_status(c, hashing ? 202 : 201);
-        code = 0;
+        code = torrent_give(c, &x.row, hashing ? NULL : &x.answer, x.ask.url);
     }
     creation_release(&x);
     return code;
@@ -294,11 +322,8 @@ static int torrent_show(struct rest_call *c, struct err *err)
     struct creation x = {0};
     int code = creation_find(&x, c, err);
 
-    if (code == 0) {
-        torrent_row_write(c->w, &x.row);
-        if (x.row.ready)
-            torrent_write_answer(c->w, &x.answer, x.ask.url);
-    }
+    if (code == 0)
+        code = torrent_give(c, &x.row, x.row.ready ? &x.answer : NULL, x.ask.url);
     creation_release(&x);
     return code;
 }

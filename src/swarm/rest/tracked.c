@@ -9,16 +9,34 @@ enum { COUNT_AT_ONCE = 64 };
 
 static rest_fn swarm_torrent_list, swarm_torrent_add, swarm_torrent_remove, swarm_stats;
 
+/* A torrent as it is shown, and a torrent that is to be added. */
+struct tracked_view {
+    char info_hash[2 * INFO_HASH_LEN + 1];
+    struct torrent torrent;
+    uint64_t seeders, leechers, snatches;
+    int64_t last_action_ms;
+};
+struct tracked_form {
+    struct str torrent;
+    uint64_t id;
+    double up_multiplier, down_multiplier;
+};
+
 static const struct rest_field swarm_torrent_fields[] = {
-    {"info_hash", "The info hash, in hexadecimal digits."},
-    {"id", "The torrent's id.", REST_INTEGER},
-    {"active", "Is it served?", REST_BOOLEAN},
-    {"seeders", "Peers that have everything.", REST_INTEGER},
-    {"leechers", "Peers that do not.", REST_INTEGER},
-    {"snatches", "Downloads that were completed.", REST_INTEGER},
-    {"up_multiplier", "Uploads are credited times this.", REST_NUMBER},
-    {"down_multiplier", "Downloads are charged times this.", REST_NUMBER},
-    {"last_action", "When a peer last announced it.", REST_TIME},
+    {"info_hash", "The info hash, in hexadecimal digits.",
+     REST_CHARS(struct tracked_view, info_hash)},
+    {"id", "The torrent's id.", REST_INTEGER, REST_AT(struct tracked_view, torrent.id)},
+    {"active", "Is it served?", REST_BOOLEAN, REST_AT(struct tracked_view, torrent.active)},
+    {"seeders", "Peers that have everything.", REST_INTEGER, REST_AT(struct tracked_view, seeders)},
+    {"leechers", "Peers that do not.", REST_INTEGER, REST_AT(struct tracked_view, leechers)},
+    {"snatches", "Downloads that were completed.", REST_INTEGER,
+     REST_AT(struct tracked_view, snatches)},
+    {"up_multiplier", "Uploads are credited times this.", REST_NUMBER,
+     REST_AT(struct tracked_view, torrent.up_multiplier)},
+    {"down_multiplier", "Downloads are charged times this.", REST_NUMBER,
+     REST_AT(struct tracked_view, torrent.down_multiplier)},
+    {"last_action", "When a peer last announced it.", REST_TIME,
+     REST_AT(struct tracked_view, last_action_ms)},
     {0},
 };
 
@@ -28,15 +46,20 @@ static const struct rest_row swarm_torrent_rows[] = {
      .answer = REST_FIELDS({"*", "A number of the tracker.", REST_ANY})},
     {HTTP_GET, "/api/v1/swarm/torrents", REST_ADMIN, "Torrents that were added, in no order.",
      swarm_torrent_list, .list = "torrents", .by_place = true, .page_usual = SWARM_PAGE_USUAL,
-     .page_max = SWARM_PAGE_MAX, .items = swarm_torrent_fields},
+     .page_max = SWARM_PAGE_MAX, .item = sizeof(struct tracked_view),
+     .items = swarm_torrent_fields},
     {HTTP_POST, "/api/v1/swarm/torrents", REST_ADMIN,
      "Add a torrent; one that is known gets the multipliers.", swarm_torrent_add, .status = 201,
-     .body = REST_FIELDS(
-         {"torrent", "40 or 64 hexadecimal digits, or a magnet link.", .required = true},
-         {"id", "The torrent's id; the next free number when left out.", REST_INTEGER, .min = 0,
-          .max = INT64_MAX},
-         {"up_multiplier", "Uploads are credited times this; 1 when left out.", REST_NUMBER},
-         {"down_multiplier", "Downloads are charged times this; 1 when left out.", REST_NUMBER}),
+     .in = sizeof(struct tracked_form), .out = sizeof(struct tracked_view),
+     .body =
+         REST_FIELDS({"torrent", "40 or 64 hexadecimal digits, or a magnet link.", .required = true,
+                      REST_AT(struct tracked_form, torrent)},
+                     {"id", "The torrent's id; the next free number when left out.", REST_INTEGER,
+                      .min = 0, .max = INT64_MAX, REST_AT(struct tracked_form, id)},
+                     {"up_multiplier", "Uploads are credited times this; 1 when left out.",
+                      REST_NUMBER, .usual = 1, REST_AT(struct tracked_form, up_multiplier)},
+                     {"down_multiplier", "Downloads are charged times this; 1 when left out.",
+                      REST_NUMBER, .usual = 1, REST_AT(struct tracked_form, down_multiplier)}),
      .answer = swarm_torrent_fields},
     {HTTP_DELETE, "/api/v1/swarm/torrents/{torrent}", REST_ADMIN,
      "Remove the torrent and all of its peers.", swarm_torrent_remove, .status = 204,
@@ -60,23 +83,19 @@ static int swarm_count_peers(const struct swarm_room *room, const uint8_t *hashe
     return 0;
 }
 
-static void swarm_torrent_write(struct json_out *w, const struct torrent *t,
-                                const struct scrape_entry *peers)
+static struct tracked_view tracked_view(const struct torrent *t, const struct scrape_entry *peers)
 {
-    char hash[2 * INFO_HASH_LEN + 1];
+    struct tracked_view v = {
+        .torrent = *t,
+        .seeders = peers->complete,
+        .leechers = peers->incomplete,
+        .snatches = peers->downloaded > t->snatches ? peers->downloaded : t->snatches,
+        .last_action_ms = t->last_action * MS_PER_S,
+    };
 
-    hex_write(hash, t->info_hash, INFO_HASH_LEN);
-    hash[sizeof(hash) - 1] = 0;
-    json_out_member_str(w, "info_hash", str_z(hash));
-    json_out_member_u64(w, "id", t->id);
-    json_out_member_bool(w, "active", t->active);
-    json_out_member_u64(w, "seeders", peers->complete);
-    json_out_member_u64(w, "leechers", peers->incomplete);
-    json_out_member_u64(w, "snatches",
-                        peers->downloaded > t->snatches ? peers->downloaded : t->snatches);
-    json_out_member_f64(w, "up_multiplier", t->up_multiplier);
-    json_out_member_f64(w, "down_multiplier", t->down_multiplier);
-    rest_time(w, "last_action", t->last_action * MS_PER_S);
+    hex_write(v.info_hash, t->info_hash, INFO_HASH_LEN);
+    v.info_hash[sizeof(v.info_hash) - 1] = 0;
+    return v;
 }
 
 struct torrent_list {
@@ -95,8 +114,9 @@ static int torrent_list_flush(struct torrent_list *list, struct err *err)
         memcpy(hashes + i * INFO_HASH_LEN, list->held[i].info_hash, INFO_HASH_LEN);
     code = list->count ? swarm_count_peers(list->c->ctx, hashes, list->count, peers, err) : 0;
     for (size_t i = 0; code == 0 && i < list->count; i++) {
+        struct tracked_view view = tracked_view(&list->held[i], &peers[i]);
         json_out_open(list->c->w, '{');
-        swarm_torrent_write(list->c->w, &list->held[i], &peers[i]);
+        rest_fields_write(list->c->w, swarm_torrent_fields, &view);
         json_out_close(list->c->w, '}');
     }
     list->count = 0;
@@ -122,21 +142,21 @@ static int swarm_torrent_list(struct rest_call *c, struct err *err)
     return code == 0 || code == ERR_END ? torrent_list_flush(&list, err) : code;
 }
 
-static int swarm_torrent_read(struct torrent *out, const struct rest_call *c, struct err *err)
+static int swarm_torrent_read(struct torrent *out, const struct tracked_form *in, struct err *err)
 {
-    *out = (struct torrent){.id = (uint64_t)rest_integer(c, "id"),
+    *out = (struct torrent){.id = in->id,
                             .active = true,
-                            .up_multiplier = rest_number(c, "up_multiplier", 1),
-                            .down_multiplier = rest_number(c, "down_multiplier", 1),
+                            .up_multiplier = in->up_multiplier,
+                            .down_multiplier = in->down_multiplier,
                             .last_action = clock_wall_ms() / MS_PER_S};
-    return info_hash_parse(out->info_hash, rest_text(c, "torrent"), err);
+    return info_hash_parse(out->info_hash, in->torrent, err);
 }
 
 static int swarm_torrent_add(struct rest_call *c, struct err *err)
 {
     struct scrape_entry peers = {0};
     struct torrent torrent;
-    int code = swarm_torrent_read(&torrent, c, err);
+    int code = swarm_torrent_read(&torrent, rest_in(c, struct tracked_form), err);
 
     if (code == 0)
         code = cache_add_torrent(swarm_models(c), &torrent, err);
@@ -145,8 +165,8 @@ static int swarm_torrent_add(struct rest_call *c, struct err *err)
     if (code < 0)
         return code;
     log_info(http_request_log(c->req), "swarm.torrent_added", log_u("id", torrent.id));
-    swarm_torrent_write(c->w, &torrent, &peers);
-    return 0;
+    struct tracked_view view = tracked_view(&torrent, &peers);
+    return rest_give(c, &view);
 }
 
 static int swarm_torrent_remove(struct rest_call *c, struct err *err)

@@ -7,50 +7,75 @@
 static rest_fn swarm_user_list, swarm_user_add, swarm_user_remove, swarm_client_list,
     swarm_client_add, swarm_client_remove;
 
-#define SWARM_USER_FIELDS                                                                          \
-    {"id", "The user's id.", REST_INTEGER},                                                        \
-        {"slots", "Downloads at the same time at most; -1: any number.", REST_INTEGER},            \
-        {"slots_used", "Downloads now.", REST_INTEGER},                                            \
-        {"snatches", "Downloads that the user completed.", REST_INTEGER},                          \
-        {"up_multiplier", "Uploads are credited times this.", REST_NUMBER},                        \
-    {                                                                                              \
-        "down_multiplier", "Downloads are charged times this.", REST_NUMBER                        \
-    }
+/* A user as it is shown, and a user who is to be added. */
+struct swarm_user_view {
+    struct swarm_user user;
+    const char *passkey; /* NULL: it is not shown */
+};
+struct swarm_user_form {
+    uint64_t id;
+    struct str passkey;
+    int64_t slots;
+    double up_multiplier, down_multiplier;
+};
+struct swarm_client_form {
+    struct str client;
+};
 
-static const struct rest_field swarm_client_fields[] = {{"client", "The beginning of a peer id."},
-                                                        {0}};
+static const struct rest_field swarm_user_fields[] = {
+    {"id", "The user's id.", REST_INTEGER, REST_AT(struct swarm_user_view, user.id)},
+    {"slots", "Downloads at the same time at most; -1: any number.", REST_INTEGER,
+     REST_AT(struct swarm_user_view, user.slots)},
+    {"slots_used", "Downloads now.", REST_INTEGER,
+     REST_AT(struct swarm_user_view, user.slots_used)},
+    {"snatches", "Downloads that the user completed.", REST_INTEGER,
+     REST_AT(struct swarm_user_view, user.snatches)},
+    {"up_multiplier", "Uploads are credited times this.", REST_NUMBER,
+     REST_AT(struct swarm_user_view, user.up_multiplier)},
+    {"down_multiplier", "Downloads are charged times this.", REST_NUMBER,
+     REST_AT(struct swarm_user_view, user.down_multiplier)},
+    {"passkey", "The user's passkey; in the list only with ?passkeys=true.", .secret = true,
+     .sometimes = true, REST_AT(struct swarm_user_view, passkey)},
+    {0},
+};
+
+static const struct rest_field swarm_client_fields[] = {
+    {"client", "The beginning of a peer id.", REST_AT(struct swarm_client_form, client)}, {0}};
 
 static const struct rest_row swarm_user_rows[] = {
     {HTTP_GET, "/api/v1/swarm/users", REST_ADMIN,
      "Users of the tracker's private mode, in no order.", swarm_user_list,
      .query = REST_FIELDS({"passkeys", "Show the passkeys too?", REST_BOOLEAN}), .list = "users",
      .by_place = true, .page_usual = SWARM_PAGE_USUAL, .page_max = SWARM_PAGE_MAX,
-     .items =
-         REST_FIELDS(SWARM_USER_FIELDS, {"passkey", "The user's passkey; only with ?passkeys=true.",
-                                         .secret = true, .sometimes = true})},
+     .item = sizeof(struct swarm_user_view), .items = swarm_user_fields},
     {HTTP_POST, "/api/v1/swarm/users", REST_ADMIN,
      "Add a user. A user whose passkey is known gets the slots and multipliers.", swarm_user_add,
-     .status = 201,
+     .status = 201, .in = sizeof(struct swarm_user_form), .out = sizeof(struct swarm_user_view),
      .body = REST_FIELDS(
          {"id", "The user's id; the next free number when left out.", REST_INTEGER, .min = 0,
-          .max = INT64_MAX},
-         {"passkey", "32 letters and digits; random when left out.", .secret = true},
+          .max = INT64_MAX, REST_AT(struct swarm_user_form, id)},
+         {"passkey", "32 letters and digits; random when left out.", .secret = true,
+          REST_AT(struct swarm_user_form, passkey)},
          {"slots", "Downloads at the same time at most; -1: any number.", REST_INTEGER, .min = -1,
-          .max = INT64_MAX, .usual = -1},
-         {"up_multiplier", "Uploads are credited times this; 1 when left out.", REST_NUMBER},
-         {"down_multiplier", "Downloads are charged times this; 1 when left out.", REST_NUMBER}),
-     .answer = REST_FIELDS(SWARM_USER_FIELDS, {"passkey", "The user's passkey.", .secret = true})},
+          .max = INT64_MAX, .usual = -1, REST_AT(struct swarm_user_form, slots)},
+         {"up_multiplier", "Uploads are credited times this; 1 when left out.", REST_NUMBER,
+          .usual = 1, REST_AT(struct swarm_user_form, up_multiplier)},
+         {"down_multiplier", "Downloads are charged times this; 1 when left out.", REST_NUMBER,
+          .usual = 1, REST_AT(struct swarm_user_form, down_multiplier)}),
+     .answer = swarm_user_fields},
     {HTTP_DELETE, "/api/v1/swarm/users/{id}", REST_ADMIN, "Remove the user and all of its peers.",
      swarm_user_remove, .status = 204,
      .in_path = REST_FIELDS({"id", "The user's id or its passkey.", .secret = true}),
      .missing = "there is no such user"},
     {HTTP_GET, "/api/v1/swarm/clients", REST_ADMIN, "The approved clients, in no order.",
      swarm_client_list, .list = "clients", .by_place = true, .page_usual = SWARM_PAGE_USUAL,
-     .page_max = SWARM_PAGE_MAX, .items = swarm_client_fields},
+     .page_max = SWARM_PAGE_MAX, .item = sizeof(struct swarm_client_form),
+     .items = swarm_client_fields},
     {HTTP_POST, "/api/v1/swarm/clients", REST_ADMIN, "Approve the clients whose peer id begins so.",
-     swarm_client_add, .status = 201,
-     .body = REST_FIELDS(
-         {"client", "The beginning of a peer id.", .required = true, .min = 1, .max = PEER_ID_LEN}),
+     swarm_client_add, .status = 201, .in = sizeof(struct swarm_client_form),
+     .out = sizeof(struct swarm_client_form),
+     .body = REST_FIELDS({"client", "The beginning of a peer id.", .required = true, .min = 1,
+                          .max = PEER_ID_LEN, REST_AT(struct swarm_client_form, client)}),
      .answer = swarm_client_fields},
     {HTTP_DELETE, "/api/v1/swarm/clients/{client}", REST_ADMIN, "Approve these clients no longer.",
      swarm_client_remove, .status = 204, .in_path = swarm_client_fields},
@@ -66,27 +91,13 @@ struct cache *swarm_models(const struct rest_call *c)
 
 /* --- users --- */
 
-static void swarm_user_write(struct json_out *w, const struct swarm_user *u, bool passkey)
-{
-    json_out_member_u64(w, "id", u->id);
-    if (passkey)
-        json_out_member_str(w, "passkey", str_z(u->passkey));
-    json_out_member_i64(w, "slots", u->slots);
-    json_out_member_i64(w, "slots_used", u->slots_used);
-    json_out_member_u64(w, "snatches", u->snatches);
-    json_out_member_f64(w, "up_multiplier", u->up_multiplier);
-    json_out_member_f64(w, "down_multiplier", u->down_multiplier);
-}
-
 static int swarm_user_offer(void *ctx, const struct swarm_user *u, struct err *err)
 {
     struct rest_call *c = ctx;
+    const char *passkey = rest_bool(c, "passkeys") ? u->passkey : NULL;
 
     (void)err;
-    if (rest_item(c, STR_EMPTY)) {
-        swarm_user_write(c->w, u, rest_bool(c, "passkeys"));
-        rest_item_end(c);
-    }
+    rest_add(c, STR_EMPTY, (&(struct swarm_user_view){*u, passkey}));
     return rest_full(c) ? ERR_END : 0;
 }
 
@@ -106,18 +117,17 @@ static bool text_is_passkey(struct str s)
     return s.len == PASSKEY_LEN;
 }
 
-static int swarm_user_wanted(struct swarm_user *out, const struct rest_call *c, struct err *err)
+static int swarm_user_wanted(struct swarm_user *out, const struct swarm_user_form *in,
+                             struct err *err)
 {
-    struct str passkey = rest_text(c, "passkey");
-
-    if (passkey.len && !text_is_passkey(passkey))
+    if (in->passkey.len && !text_is_passkey(in->passkey))
         return err_set(err, ERR_INVALID, "passkey must be %d letters and digits", PASSKEY_LEN);
-    *out = (struct swarm_user){.id = (uint64_t)rest_integer(c, "id"),
-                               .up_multiplier = rest_number(c, "up_multiplier", 1),
-                               .down_multiplier = rest_number(c, "down_multiplier", 1),
-                               .slots = rest_integer(c, "slots")};
-    if (passkey.len)
-        memcpy(out->passkey, passkey.p, PASSKEY_LEN);
+    *out = (struct swarm_user){.id = in->id,
+                               .up_multiplier = in->up_multiplier,
+                               .down_multiplier = in->down_multiplier,
+                               .slots = in->slots};
+    if (in->passkey.len)
+        memcpy(out->passkey, in->passkey.p, PASSKEY_LEN);
     else
         id_hex(out->passkey);
     return 0;
@@ -125,16 +135,17 @@ static int swarm_user_wanted(struct swarm_user *out, const struct rest_call *c, 
 
 static int swarm_user_add(struct rest_call *c, struct err *err)
 {
-    struct swarm_user user = {0};
-    int code = swarm_user_wanted(&user, c, err);
+    struct swarm_user_view view = {0};
+    int code = swarm_user_wanted(&view.user, rest_in(c, struct swarm_user_form), err);
 
     if (code == 0)
-        code = cache_add_user(swarm_models(c), &user, err);
+        code = cache_add_user(swarm_models(c), &view.user, err);
     if (code == 0) {
-        log_info(http_request_log(c->req), "swarm.user_added", log_u("id", user.id));
-        swarm_user_write(c->w, &user, true);
+        log_info(http_request_log(c->req), "swarm.user_added", log_u("id", view.user.id));
+        view.passkey = view.user.passkey;
+        code = rest_give(c, &view);
     }
-    secure_zero(&user, sizeof(user));
+    secure_zero(&view, sizeof(view));
     return code;
 }
 
@@ -166,10 +177,7 @@ static int swarm_client_offer(void *ctx, struct str client, struct err *err)
     struct rest_call *c = ctx;
 
     (void)err;
-    if (rest_item(c, STR_EMPTY)) {
-        json_out_member_str(c->w, "client", client);
-        rest_item_end(c);
-    }
+    rest_add(c, STR_EMPTY, &(struct swarm_client_form){client});
     return rest_full(c) ? ERR_END : 0;
 }
 
@@ -182,14 +190,13 @@ static int swarm_client_list(struct rest_call *c, struct err *err)
 
 static int swarm_client_add(struct rest_call *c, struct err *err)
 {
-    struct str client = rest_text(c, "client");
-    int code = cache_whitelist_client(swarm_models(c), client, err);
+    const struct swarm_client_form *in = rest_in(c, struct swarm_client_form);
+    int code = cache_whitelist_client(swarm_models(c), in->client, err);
 
     if (code < 0)
         return code;
-    log_info(http_request_log(c->req), "swarm.client_added", log_s("client", client));
-    json_out_member_str(c->w, "client", client);
-    return 0;
+    log_info(http_request_log(c->req), "swarm.client_added", log_s("client", in->client));
+    return rest_give(c, in);
 }
 
 static int swarm_client_remove(struct rest_call *c, struct err *err)

@@ -79,6 +79,7 @@ static bool has_type(const struct rest_field *f, const json_t *value)
         return true;
     switch (f->type) {
     case REST_STRING:
+    case REST_DURATION:
         return json_is_string(value);
     case REST_INTEGER:
         return json_is_integer(value);

@@ -36,7 +36,7 @@ static void call(struct api_lab *l, const char *method, const char *id, const ch
     char request[256];
 
     snprintf(request, sizeof(request), "%s /api/v1/diffs/%s%s", method, id, tail);
-    api_call(l, request, strcmp(method, "POST") == 0 ? "{\"source\":\"disk2:photos\"}" : NULL,
+    api_call(l, request, strcmp(tail, "/fix") == 0 ? "{\"source\":\"disk2:photos\"}" : NULL,
              status);
 }
 

@@ -52,6 +52,7 @@ static const unsigned places[] = {
     [REST_NUMBER] = IN_BODY,   [REST_TIME] = IN_BODY,
     [REST_OBJECT] = IN_BODY,   [REST_OBJECTS] = IN_BODY,
     [REST_MAP] = IN_BODY,      [REST_ANY] = IN_BODY,
+    [REST_DURATION] = IN_BODY,
 };
 
 static void check_types(const struct rest_row *row, const struct rest_field *fields, unsigned place)
@@ -106,6 +107,14 @@ static void check_access(const struct rest_row *row, const struct rest_dialect *
         complain_of(row, "what is under /api is for", "administrators or a dialect");
 }
 
+/* The fields' places lie in a struct of that size, and each field has one. */
+static void check_places(const struct rest_row *row, const struct rest_field *fields, size_t size)
+{
+    for (const struct rest_field *f = fields; size && f && f->name; f++)
+        if (f->as == REST_NO_PLACE || f->at >= size || f->count_at >= size)
+            complain_of(row, "no place in the struct:", f->name);
+}
+
 static void check_row(const struct rest_row *row, const struct rest_dialect *dialect)
 {
     static const struct rest_field own[] = {{"after", "Paging."}, {"limit", "Paging."}, {0}};
@@ -128,6 +137,11 @@ static void check_row(const struct rest_row *row, const struct rest_dialect *dia
     check_apart(row, row->in_path, row->body);
     check_apart(row, row->query, row->body);
     check_apart(row, row->query, row->list ? paging : NULL);
+    check_places(row, row->in_path, row->in);
+    check_places(row, row->query, row->in);
+    check_places(row, row->body, row->in);
+    check_places(row, row->answer, row->out);
+    check_places(row, row->items, row->item);
     check_answer(row);
 }
 

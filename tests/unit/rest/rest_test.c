@@ -83,7 +83,7 @@ static int read_undescribed(struct rest_call *c, struct err *err)
 static const struct rest_field name_field[] = {{"name", "A name."}, {0}};
 
 static const struct rest_row rows[] = {
-    {HTTP_POST, "/echo/{name}", REST_ANYONE, "Answers its values.", echo_values,
+    {HTTP_POST, "/echo/{name}", REST_ADMIN, "Answers its values.", echo_values,
      .in_path = name_field, .query = REST_FIELDS({"force", "A switch.", REST_BOOLEAN}),
      .body = REST_FIELDS({"size", "A size.", REST_INTEGER, .min = 1, .max = 9, .usual = 5},
                          {"factor", "A factor.", REST_NUMBER},
@@ -158,10 +158,11 @@ TEST(rest, a_function_gets_the_values_that_its_row_describes)
          "{\"name\":\"x "
          "y\",\"size\":7,\"force\":true,\"factor\":0.5,\"style\":\"host\",\"words\":2,"
          "\"style_given\":true}"},
-        {"POST /echo/x?force=&other=1", "{\"must\":\"a\"}", 200,
+        {"POST /echo/x?force=", "{\"must\":\"a\"}", 200,
          "{\"name\":\"x\",\"size\":5,\"force\":false,\"factor\":1.0,\"style\":\"\",\"words\":0,"
          "\"style_given\":false}"},
-        {"POST /echo/x?force=true&force=false", "{\"must\":\"a\"}", 200, "\"force\":false"},
+        {"GET /letters?limit=6&other=1", NULL, 200, NULL}, /* anyone may make this call */
+        {"DELETE /fail/none", "{}", 204, NULL},
     };
 
     check_cases(cases, ARRAY_SIZE(cases));
@@ -171,6 +172,13 @@ TEST(rest, values_of_the_wrong_kind_or_beyond_their_limits_are_refused)
 {
     static const struct rest_case cases[] = {
         {"POST /echo/x?force=1", "{\"must\":\"a\"}", 400, "force must be true or false"},
+        {"POST /echo/x?force=true&force=false", "{\"must\":\"a\"}", 400,
+         "the query has force twice"},
+        {"POST /echo/x?forse=true", "{\"must\":\"a\"}", 400,
+         "this call takes no query parameter \\\"forse\\\"; did you mean \\\"force\\\"?"},
+        {"POST /echo/x?other=1", "{\"must\":\"a\"}", 400,
+         "this call takes no query parameter \\\"other\\\""},
+        {"DELETE /fail/none", "{\"force\":true}", 400, "this call takes no member \\\"force\\\""},
         {"POST /echo/x", "{}", 400, "must is required"},
         {"POST /echo/x", "{\"must\":\"\"}", 400, "must must be 1 to 4 bytes long"},
         {"POST /echo/x", "{\"must\":null}", 400, "must must be a string"},
