@@ -24,7 +24,8 @@ enum {
     /* a draft whose row is older than this gets a new row (draft.c). The cleaner gives up drafts
      * whose row is older than an hour (clean.c) */
     LAKE_DRAFT_RENEW_MS = 10 * MS_PER_MINUTE,
-    /* number of commits that paused logs hold together, about 50 bytes each */
+    /* most commits that the walks in log_pauses.h together may have returned; each commit costs
+     * about 50 bytes of memory */
     LAKE_PAUSED_COMMITS = 200000,
     LAKE_COMMITS_BYTES = 16 << 20, /* memory of the cache of commits */
     /* most bytes of the nodes in memory when merge bases are merged (base_tree.c) */
