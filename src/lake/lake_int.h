@@ -13,8 +13,8 @@
 #include "os/loop.h"
 
 enum {
-    /* most times that a commit begins again by R4 (docs/lake.md, C5), and most tries of another
-     * change of a head */
+    /* how often a commit may begin again because other changes of the branch came first (R4 of C5
+     * in docs/lake.md). Every other change of a head has the same limit on its tries */
     LAKE_HEAD_TRIES = 10,
     /* a change of a branch is tried again for at most this time */
     LAKE_DEADLINE_MS = 5 * MS_PER_MINUTE,
