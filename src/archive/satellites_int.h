@@ -103,7 +103,7 @@ void satellite_undo(struct satellites *s, const struct satellite_prepared *p);
  * settings; and the user, if it owns no bucket. A failure is logged; then the rest stays. */
 void satellite_leave(struct satellites *s, struct str name);
 /* Whether weir has made a user of this name whose policy leads to the storage. If the table does
- * not have the storage, the policy is left of a satellite. */
+ * not have the storage, it has left the table, and its policy was not removed. */
 bool satellite_has_left(struct satellites *s, struct str name);
 /* Whether the satellite's user is missing and the policy of that user still leads to the
  * storage. */
