@@ -23,7 +23,7 @@ enum plan_step {
 
 struct plan_item {
     enum plan_step step;
-    /* The record's line with this number; NULL: the repository is new. */
+    /* The record's line with the forge's number of this repository; NULL: it is new. */
     const struct record_repo *old;
     struct record_repo next;          /* the line of the next record, which the sync completes */
     uint64_t size_kb;                 /* as the forge reports it; 0: not known */

@@ -29,8 +29,8 @@ struct db_view {
     struct db_tx *tx;
     rocksdb_readoptions_t *read;        /* borrowed from the db unless there is a snapshot */
     const rocksdb_snapshot_t *snapshot; /* NULL unless made by db_snapshot() */
-    /* rows_now() when the snapshot was taken, which tells whether the snapshot may use cached rows.
-     */
+    /* The value of rows_now() when the snapshot was taken. It tells whether reads of the snapshot
+     * may use cached rows. */
     uint64_t rows_now;
 };
 

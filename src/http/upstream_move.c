@@ -79,9 +79,9 @@ static int wait_readable(struct mover *m, int from, struct err *err)
     return rc;
 }
 
-/* Handles the result `n` of a send to `to`. Returns 0 when bytes were moved, or when the socket was
- * full and this function has waited for room; *moved stays 0 then, and the send must be tried
- * again. Otherwise it returns an error. */
+/* Handles the result `n` of a send to `to`. Returns 0 when bytes were moved. It also returns 0 when
+ * a signal has interrupted the send, or when the socket was full and this function has waited for
+ * room; *moved stays 0 then, and the send must be tried again. Otherwise it returns an error. */
 static int after_send(struct mover *m, ssize_t n, uint64_t *moved, struct err *err)
 {
     if (n >= 0) {

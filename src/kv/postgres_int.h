@@ -30,7 +30,8 @@ enum sql_name {
     SQL_PUT_ROWS, /* puts of one partition */
     SQL_PUT_MANY, /* puts of several partitions */
     SQL_GLANCE,
-    /* as SQL_PUT_ROWS, but puts nothing if a glance before it in the transaction did not hold */
+    /* as SQL_PUT_ROWS, but puts nothing if a glance (KV_GLANCE) earlier in the transaction found
+     * another value */
     SQL_PUT_SEEN,
     SQL_WRITE,
     SQL_PAGE,

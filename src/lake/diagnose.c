@@ -316,7 +316,7 @@ static int diagnose_repos(struct diagnosis *d, uint64_t *count, struct err *err)
     return code == ERR_END ? 0 : code;
 }
 
-/* Counts the partitions that belong to no repository. */
+/* Counts the rows of the partitions that belong to no repository. */
 static int diagnose_shared(struct diagnosis *d, struct err *err)
 {
     static const char *const shared[] = {"graveler", "cleanup-tokens", "actions", "multiparts",

@@ -218,9 +218,9 @@ int gc_remove(struct gc_run *g, struct err *err) MUST_CHECK;
 int gc_mark_uploads(struct gc_run *g, struct err *err) MUST_CHECK;
 /* Aborts old uploads that no branch can receive any more. */
 int gc_remove_uploads(struct gc_run *g, struct err *err) MUST_CHECK;
-/* Removes the rows of the run's list of dead files, whose files stay. ERR_BUSY: a removal of a node
- * was begun lately, and its request may still reach the storage; the row of that node stays until
- * that is impossible. */
+/* Gives the run up: removes the rows of its list of dead files, and then its marks, but no file.
+ * ERR_BUSY: a removal of a node was begun lately, and its request may still reach the storage. The
+ * row of that node stays until the request can no longer arrive. */
 int gc_abandon(struct gc_run *g, struct err *err) MUST_CHECK;
 /* Removes the lists of earlier runs that were asked to mark only (mark_only). */
 int gc_remove_old_lists(struct gc_run *g, struct err *err) MUST_CHECK;

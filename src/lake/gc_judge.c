@@ -126,8 +126,9 @@ int gc_judge_start(struct gc_judge *j, struct str id, enum gc_start why, uint32_
 
 /* --- commits --- */
 
-/* A commit is encoded as its generation, which sorts, its id, its time and the id of its first
- * parent, if it has one. */
+/* A commit is encoded as its generation, its id, its time and the id of its first parent, if it has
+ * one. The generation is subtracted from INT32_MAX, so that sorting the bytes puts the greatest
+ * generation first. */
 enum {
     COMMIT_ID = 4,
     COMMIT_TIME = COMMIT_ID + LAKE_ID_LEN,

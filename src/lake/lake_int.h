@@ -13,8 +13,8 @@
 #include "os/loop.h"
 
 enum {
-    /* most times that a commit begins again by R4 (docs/lake.md, C5), and most tries of another
-     * change of a head */
+    /* how often a commit may begin again because other changes of the branch came first (R4 of C5
+     * in docs/lake.md). Every other change of a head has the same limit on its tries */
     LAKE_HEAD_TRIES = 10,
     /* a change of a branch is tried again for at most this time */
     LAKE_DEADLINE_MS = 5 * MS_PER_MINUTE,
@@ -24,7 +24,8 @@ enum {
     /* a draft whose row is older than this gets a new row (draft.c). The cleaner gives up drafts
      * whose row is older than an hour (clean.c) */
     LAKE_DRAFT_RENEW_MS = 10 * MS_PER_MINUTE,
-    /* number of commits that paused logs hold together, about 50 bytes each */
+    /* most commits that the walks in log_pauses.h together may have returned; each commit costs
+     * about 50 bytes of memory */
     LAKE_PAUSED_COMMITS = 200000,
     LAKE_COMMITS_BYTES = 16 << 20, /* memory of the cache of commits */
     /* most bytes of the nodes in memory when merge bases are merged (base_tree.c) */

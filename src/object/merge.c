@@ -285,7 +285,9 @@ static struct list_entry entry_copy(struct arena *a, const struct list_entry *e)
     return copy;
 }
 
-/* Sets *out to whether the listing has any key under the prefix after the place where it began. */
+/* Sets *out to whether the listing has any key under the prefix after the place where it began.
+ * Without choose() the answer is true: a bucket has listed the prefix because of a key under it,
+ * and each key of each bucket is listed. */
 static int prefix_holds_any(const struct merging *g, struct str prefix, bool *out, struct err *err)
 {
     struct merge m = *g->m;

@@ -1,6 +1,6 @@
-/* Operations on one key of a sharded bucket: each calls the shard that owns the key. A read gives
- * its pass back when the shard has answered, although the body is read later: the bytes of an open
- * body stay readable wherever the object moves. */
+/* Operations on one key of a sharded bucket: each takes a pass for the key (table.h), and calls the
+ * shard that owns the key. A read gives its pass back when the shard has answered, although the
+ * body is read later: the bytes of an open body stay readable wherever the object moves. */
 #include "shard/bucket_int.h"
 
 /* --- reading --- */

@@ -78,11 +78,11 @@ struct move_request {
 };
 
 /* Begins a move. Returns when the move is in the map or, if a boundary must be found first, when
- * the mover's thread has the task. ERR_BUSY: the bucket has another move already; if that move is
- * of the same kind and this request has `hurry`, that move hurries from now on; or the bucket is
- * being switched. ERR_EXISTS: the
- * boundary of the split exists already. ERR_NOT_FOUND: there is no such boundary to merge at.
- * ERR_INVALID: the boundary is empty or too long. ERR_CONFLICT: the bucket is being removed. */
+ * the mover's thread has the task. ERR_BUSY: the bucket is being switched, or has another move
+ * already. If that other move is of the same kind, and this request has `hurry`, the other move
+ * hurries from now on. ERR_EXISTS: the boundary of the split exists already. ERR_NOT_FOUND: there
+ * is no such boundary to merge at. ERR_INVALID: the boundary is empty or too long. ERR_CONFLICT:
+ * the bucket is being removed. */
 int mover_begin(struct mover *m, struct sharded *s, const struct move_request *r,
                 struct err *err) MUST_CHECK;
 /* Ends the bucket's move after the window that is being handed over. Keys that were moved stay

@@ -247,8 +247,8 @@ static void look_say_refused(struct look *l, const struct watched *x)
              x->place, l->threshold, percent_of(l->threshold, PLAN_HALF_PERCENT));
 }
 
-/* Finds the boundary for a segment whose keys grow: its greatest key. Empty: the segment ends at
- * that key already. */
+/* Finds the boundary for a segment whose keys grow (plan.h says when they do): the greatest key.
+ * Empty: the segment ends at that key already. */
 static int look_find_end(struct look *l, size_t segment, const struct place_sample *k,
                          struct str *at, struct err *err)
 {

@@ -23,8 +23,8 @@ static struct str raised(struct str s, size_t len, struct arena *a)
     return copy ? str_n(copy, len) : STR_EMPTY;
 }
 
-/* Returns the shortest string between the two, compared as bytes. `common` is the index of the
- * first byte in which they differ. */
+/* Returns the shortest string s with below <= s < above, compared as bytes. `common` is the index
+ * of the first byte in which `below` and `above` differ. */
 static struct str shortest_between(struct str below, struct str above, size_t common,
                                    struct arena *a)
 {

@@ -18,7 +18,7 @@ struct shard_room {
     struct mover *mover;
     struct plan *plan;
     _Atomic(uint64_t) threshold; /* the configured threshold */
-    /* Handles storages again whose folder was missing at the start. */
+    /* Looks for sharded buckets again, as long as the folder of a storage is missing. */
     struct loop looker;
     bool looks; /* `looker` was started */
 };

@@ -455,15 +455,16 @@ static int audit_read(struct audit_command *c, struct str name, json_t **out, st
 }
 
 /* A wait for the verdict about one bundle. A task that ran already when the command began may have
- * read the bundle of before. So when it has ended, and its verdict is older than the command,
- * another task is queued. */
+ * read an older bundle. So when that task has ended, and its verdict is older than the command, the
+ * command queues a second task. */
 struct audit_wait {
-    bool again;
+    bool again;        /* the command has queued a second task */
     struct str before; /* with `again`: the time of the verdict that was there then */
 };
 
-/* Whether the verdict was made for this command. The verdict of the second task counts whatever its
- * time is, because the clocks of the worker and of the server may differ. */
+/* Whether the verdict was made for this command. Once the command has queued a second task, each
+ * verdict with another time than `before` counts, even an earlier time, because the clocks of the
+ * worker and of the server may differ. */
 static bool audit_is_new(const struct audit_command *c, const struct audit_wait *w,
                          const json_t *verdict)
 {

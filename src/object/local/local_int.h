@@ -115,8 +115,8 @@ struct local_bucket {
     struct local *local;
     uint64_t id;
     _Atomic(uint32_t) fence; /* number of the storage's newest fence when the bucket was opened */
-    /* The bucket that is reported to taps, and with which ids of versions are computed. A bucket
-     * that is no shard is its own logical bucket. */
+    /* Changes are reported to taps as changes of this bucket, and the ids of versions are computed
+     * with its number. A bucket that is no shard is its own logical bucket. */
     struct logical logical;
     struct str row;                 /* key of the row of TAG_BUCKET; it ends with the name */
     char usage_row[ROW_BUCKET_LEN]; /* key of the row that has struct bucket_usage */
