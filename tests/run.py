@@ -61,6 +61,8 @@ E2E = {
     "archive_bundles": ("archive object", 170, "archive"),
     "archive_fetch": ("archive http", 100, "archive"),
     "archive_hostile": ("archive http", 250, "archive"),
+    "archive_hostile_options": ("archive http", 120, "archive"),
+    "archive_memory": ("archive http", 120, "archive"),
     "backup": ("server db", 8, ""),
     "archive_processes": ("archive coord", 100, "archive"),
     "bad_days": ("replica copy", 100, "npm"),
