@@ -49,7 +49,8 @@ struct sim_process {
     bool leaves;    /* no more users may come: the process is about to forget the bucket */
 };
 
-static struct storage home = {.name = {"home", 4}};
+static const struct storage_ops folder = {.can = STORAGE_FOLDER};
+static struct storage home = {.ops = &folder, .name = {"home", 4}};
 
 bool process_is_cut_off(void)
 {

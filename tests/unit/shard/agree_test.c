@@ -113,9 +113,10 @@ static const struct carry_ops lab_ops = {lab_make, lab_copy, lab_clean};
 
 static void agree_lab_open(struct agree_lab *l)
 {
+    static const struct storage_ops folder = {.can = STORAGE_FOLDER};
     struct shard_map *first = map_lab_first();
 
-    *l = (struct agree_lab){.home.name = LAB_HOME};
+    *l = (struct agree_lab){.home = {.ops = &folder, .name = LAB_HOME}};
     four_open_redis(&l->four);
     local_lab_open(&l->local, NULL);
     l->log = lab_bucket(l->local.lab.storage, "map");
