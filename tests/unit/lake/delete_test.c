@@ -292,6 +292,15 @@ TEST(lake_delete_storage, work_that_begins_again_leaves_the_next_owner_alone)
     with_storage(check_taken_over);
 }
 
+static void drop_again(struct lake_lab *lab, uint64_t ms)
+{
+    struct err err = {0};
+
+    loop_stop(&lab->lake->cleaner); /* its thread reads the option */
+    lab->lake->o.drop_again_ms = ms;
+    CHECK_OK(lake_cleaner_start(lab->lake, &err));
+}
+
 /* Files that were put by requests under way when the repository was deleted. */
 static void check_late_files(struct lake_lab *lab)
 {
@@ -299,7 +308,7 @@ static void check_late_files(struct lake_lab *lab)
     struct err err = {0};
     bool is_due = true;
 
-    lab->lake->o.drop_again_ms = MS_PER_HOUR;
+    drop_again(lab, MS_PER_HOUR);
     put_file(lab, &gone, "data/x/1");
     delete_repo(lab, "gone", true);
     CHECK_OK(lake_delete_is_due(lab->lake, &is_due, &err));
@@ -315,7 +324,7 @@ static void check_late_files(struct lake_lab *lab)
     struct lake_repo_options o = {.id = STR("early"), .owner = gone.owner, .space = gone.space};
     struct lake_repo early;
     CHECK_ERR(lake_repo_create(lab->lake, &lab->arena, &o, &early, &err), ERR_IN_USE);
-    lab->lake->o.drop_again_ms = 1;
+    drop_again(lab, 1);
     purge_again(lab, &gone);
     CHECK_INT(count_files(lab, &gone), 0);
     CHECK_OK(lake_repo_create(lab->lake, &lab->arena, &o, &early, &err));
