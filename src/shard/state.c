@@ -149,7 +149,7 @@ static int state_strongest(struct state_shards *all, struct bucket_info *out, st
 int state_repair(struct sharded *s, const struct shard_map *m, struct err *err)
 {
     struct state_shards all = {0};
-    struct bucket_info most;
+    struct bucket_info most = {0};
     int code = state_open(&all, s, m, err);
 
     if (code == 0)
