@@ -27,14 +27,14 @@ def text(results, name):
 
 
 def measure_claims(lab):
-    server = start_redis(lab, "redis-schedule", "--appendonly", "no")
-    lab.run(program(lab, server, "fill", USERS))
-    results = {"free": [claims(lab, server) for _ in range(lab.rounds)]}
-    # Those that would be claimed next.
-    begin = lab.rounds * (CLAIMS + WARM)
-    lab.run(program(lab, server, "lock", begin, LOCKED))
-    claims(lab, server)  # meets the locked ones
-    results["locked"] = [claims(lab, server) for _ in range(lab.rounds)]
+    """Two servers with the same accounts, so that claims with and without locked accounts are measured in turn."""
+    servers = {name: start_redis(lab, f"redis-{name}", "--appendonly", "no") for name in ("free", "locked")}
+    for server in servers.values():
+        lab.run(program(lab, server, "fill", USERS))
+    lab.run(program(lab, servers["locked"], "lock", 0, LOCKED))  # those that would be claimed next
+    for server in servers.values():
+        claims(lab, server)  # meets the locked ones
+    results = lab.interleave({name: lambda server=server: claims(lab, server) for name, server in servers.items()})
     yield Measure("archive/claim_vs_ping", [r["claim_us"] / r["ping_us"] for r in results["locked"]],
                   text(results, "locked"), "PING")
     yield Measure("archive/claim_locked", ratios(results, "locked", "free", "claim_us"), text(results, "locked"),
