@@ -57,7 +57,8 @@ struct bundle_meta {
     uint64_t fence;                       /* fence of the worker that wrote the bundle */
     int64_t mtime_ms; /* the start of the sync that wrote the bundle; rclone shows this time */
     /* The start of the sync that stored the first pack, in seconds since 1970. The header tells the
-     * refs of this time and later. 0: not known, because a weir of before wrote the bundle. */
+     * refs of this time and later. 0: not known, because an earlier version of weir wrote the
+     * bundle. */
     int64_t first_s;
     enum bundle_ref_deltas ref_deltas;
 };

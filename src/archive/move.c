@@ -375,7 +375,8 @@ int moves_slot(struct moves *m, unsigned slot, bool (*ended)(void *ctx), void *c
     if (code < 0 || !slots_moves(&t, slot))
         return code;
     move.from = str_z(t.names[t.leaves[slot]]);
-    /* Repeats the pass over the slot until a pass finds no object of the archive (W5). */
+    /* Repeats the pass over the slot until a pass moves no account. If that pass has met no locked
+     * account either, it has found no object of the archive in the slot (W5). */
     size_t before;
     do {
         before = move.moved;

@@ -40,7 +40,7 @@ const struct command *command_find(const struct command_table *table, struct str
     return NULL;
 }
 
-/* Whether the names of several commands begin with the word. */
+/* Whether the name of some command is the word and further words, as "lake gc" is for "lake". */
 static bool is_group(const struct command_table *table, struct str word)
 {
     for (size_t i = 0; i < table->count; i++)

@@ -55,7 +55,7 @@ static int exclusion_visit(void *ctx, struct str id, unsigned level, struct err 
     return x->count < GC_SLICE ? 0 : exclusion_write(x, err);
 }
 
-/* Begins a walk whose nodes leave the list. */
+/* Begins a walk through trees. The nodes that it visits are removed from the list of dead files. */
 static int exclusion_open(struct exclusion *x, struct gc_run *g, struct gc_walk **walk,
                           struct err *err)
 {

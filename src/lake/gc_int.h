@@ -113,7 +113,9 @@ struct gc_run {
     struct gc_sorter *expired; /* ids of the commits that are expired */
     /* keys of the bodies that a token or a commit names, and of the nodes of all commits */
     struct gc_sorter *live;
-    struct gc_walk *kept; /* only while files leave the list: the trees of kept commits */
+    /* the walk through the trees of kept commits; set only in G7, while their nodes are removed
+     * from the list of dead files */
+    struct gc_walk *kept;
 };
 /* Opens a sorter in the lake's folder. `bytes` is its memory, unless a test has set another size
  * (lake_options.gc_bytes). */

@@ -13,7 +13,8 @@ struct gc_walk {
     struct tree_store *store;
     gc_node_fn *fn;
     void *ctx;
-    /* The children of roots: a byte that is smaller for a higher level, and the id. */
+    /* A string for each child of a root: a byte that is smaller for a higher level, then the
+     * child's id. So the strings of the highest level come first. */
     struct gc_sorter *pending;
     struct str next;                 /* the next string of `pending`; empty: there are no more */
     struct gc_sorter *nodes, *below; /* ids of the present level, and of the level below it */

@@ -365,8 +365,8 @@ static int restore_row_end(struct restore *s, struct err *err)
 }
 
 /* Adds a commit to the write. A commit never changes, so putting it twice does no harm. If the
- * commit is the first parent of another one, adds its first-parent mark, too. So each mark is put
- * only once. */
+ * commit is the first parent of other commits, adds its first-parent mark (docs/lake.md, "Records")
+ * too. The mark is put here, and not with each child, so that it is put only once. */
 static int restore_put_commit(struct restore *s, struct arena *a, const struct tree_record *r,
                               struct err *err)
 {

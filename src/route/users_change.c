@@ -176,10 +176,12 @@ static int check_not_root(struct users *u, const struct user *wanted, struct err
         taken = taken || str_eq(wanted->keys[i].access, u->root->keys[0].access);
     mutex_unlock(&u->lock);
     if (taken)
-        return err_set(err, ERR_EXISTS, "that is the first administrator's");
-    return is_fixed(u, wanted)
-               ? err_set(err, ERR_EXISTS, "that is a user's of the configuration file")
-               : 0;
+        return err_set(err, ERR_EXISTS,
+                       "the name, id or access key belongs to the first administrator");
+    return is_fixed(u, wanted) ? err_set(err, ERR_EXISTS,
+                                         "the name, id, email or access key belongs to a user of "
+                                         "the configuration file")
+                               : 0;
 }
 
 /* --- running a script --- */

@@ -111,7 +111,7 @@ const char *move_kind_text(enum shard_move_kind k); /* "split", "merge", "move",
 struct move_last {
     enum shard_move_kind kind;
     bool whole; /* it has moved all its keys; false: it was cancelled, or it gave up */
-    uint64_t keys_moved, seconds; /* of the time that this process worked on it */
+    uint64_t keys_moved, seconds; /* keys that this process moved, and how long it worked on them */
     int64_t ended_ms;
 };
 

@@ -269,8 +269,8 @@ int remote_remove_bucket(struct storage *s, struct str user, struct str name, st
 
 /* --- one bucket: its documents, versions and lock --- */
 
-/* Whether the text is a listing of the bucket. A peer that ignores the query parameter answers with
- * one. */
+/* Whether the text is a listing of the bucket's keys. A peer answers a request for a document with
+ * a listing if it ignores the query parameter that names the document. */
 static bool is_listing(struct str text)
 {
     enum { PROLOG_MAX = 256 };

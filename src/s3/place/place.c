@@ -265,7 +265,8 @@ int object_place_put(struct object_place *p, struct str bytes, const struct obje
 }
 
 /* Whether all places are in the same bucket of the same storage, so that one put_all() can put all
- * objects. While the bucket is being switched, some keys may be on the other side. */
+ * objects. While the bucket is being switched to another storage, some of the places may be on the
+ * old storage and the others on the new one. */
 static bool places_are_together(const struct object_place *places, size_t count)
 {
     const struct bucket *first = places[0].bucket;
