@@ -153,15 +153,14 @@ static int restore_too_early(struct restore_command *c, int64_t first_s, struct 
     int code = err_set(
         err, ERR_RANGE,
         "the first sync of this bundle was at %s, after the time of --at; %s" STR_FMT, first,
-        kept.len ? "bundles of before are kept beside it: "
-                 : "no bundle of before is kept beside it",
+        kept.len ? "earlier bundles are kept beside it: " : "no earlier bundle is kept beside it",
         STR_ARG(str_skip(buf_str(&kept), 2)));
     buf_release(&kept);
     return code;
 }
 
 /* Refuses a time before the first sync of the bundle, because nothing is known about it. `first` is
- * empty for a bundle that a weir of before has written. */
+ * empty for a bundle that an older weir has written. */
 static int restore_check_time(struct restore_command *c, struct str first, struct err *err)
 {
     int64_t first_s;

@@ -141,7 +141,7 @@ const struct command lake_migrate_commands[] = {
      .max_args = 1,
      .flags = migrate_flags,
      .configured = true,
-     .summary = "Move in all repositories of a lakeFS of before 0.80",
+     .summary = "Move in all repositories of a lakeFS older than 0.80",
      .help =
          "Reads the tables of lakeFS in the PostgreSQL database of URL, in one moment and without "
          "changing them, and makes a repository for each that is there. Everything is read again "

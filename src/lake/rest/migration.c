@@ -24,7 +24,8 @@ static const struct rest_field migration_repo_fields[] = {
 
 static const struct rest_row migration_rows[] = {
     {HTTP_POST, MIGRATION_PATH, REST_USER,
-     "Begins the migration of all repositories of a lakeFS of before 0.80, or goes on with it, for "
+     "Begins the migration of all repositories of a lakeFS older than 0.80, or goes on with it, "
+     "for "
      "administrators. It is not part of lakeFS's API. 429 while one is under way.",
      migration_begin, WEB_OP("weirBeginMigration"), .status = 202,
      .body = REST_FIELDS({"url", "The database: postgres://user:password@host/database.",
