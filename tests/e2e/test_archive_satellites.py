@@ -190,12 +190,14 @@ class Reader(threading.Thread):
 
     def run(self):
         while not self.stops.wait(PACE):
-            login = random.choice(LOGINS)
+            login, server = random.choice(LOGINS), self.a.server
             try:
                 path = f"/api/v1/archive/accounts/{self.a.member(login).replace('/', '%2F')}/repositories/repo"
-                answer = self.a.server.request("GET", path, keys=self.a.server.keys)
+                answer = server.request("GET", path, keys=server.keys)
             except (OSError, AttributeError, ValueError):
                 continue  # it is being killed, or starts
+            if server.process.poll() is not None:
+                continue  # it was killed, and another process may have taken its port and answered
             if answer.status == 200 and json.loads(answer.body)["bytes"]:
                 self.reads[login] += 1
             elif answer.status not in (502, 503):
