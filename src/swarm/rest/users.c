@@ -53,7 +53,7 @@ static const struct rest_row swarm_user_rows[] = {
      .status = 201, .in = sizeof(struct swarm_user_form), .out = sizeof(struct swarm_user_view),
      .body = REST_FIELDS(
          {"id", "The user's id; the next free number when left out.", REST_INTEGER, .min = 0,
-          .max = INT64_MAX, REST_AT(struct swarm_user_form, id)},
+          .max = SWARM_ID_MAX, REST_AT(struct swarm_user_form, id)},
          {"passkey", "32 letters and digits; random when left out.", .secret = true,
           REST_AT(struct swarm_user_form, passkey)},
          {"slots", "Downloads at the same time at most; -1: any number.", REST_INTEGER, .min = -1,
