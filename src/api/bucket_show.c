@@ -30,11 +30,10 @@ static const struct rest_field shown_fields[] = {
      REST_INTEGER, .sometimes = true, REST_AT(struct bucket_view, counted_versions)},
     {"counted_bytes", "Bytes of these; likewise.", REST_INTEGER, .sometimes = true,
      REST_AT(struct bucket_view, counted_bytes)},
-    LIFECYCLE_COUNTS(COUNT_FIELD){
-        "lifecycle", "\"none\", \"idle\", \"sweeping\", or \"remote\": the storage's own business.",
-        REST_AT(struct bucket_view, lifecycle)},
+    {"lifecycle", "\"none\", \"idle\", \"sweeping\", or \"remote\": the storage's own business.",
+     REST_AT(struct bucket_view, lifecycle)},
     {"swept", "When the last whole sweep ended.", REST_TIME, REST_AT(struct bucket_view, swept_ms)},
-    {0},
+    LIFECYCLE_COUNTS(COUNT_FIELD){0},
 };
 
 struct unasked {

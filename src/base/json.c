@@ -30,6 +30,18 @@ static bool too_deep(struct str text)
     return false;
 }
 
+/* Sets the error for a text that is not JSON. jansson's message ends with what it could not
+ * read, which may be a secret, so it is left out. The name of a member that comes twice stays. */
+static int set_malformed(const json_error_t *error, struct err *err)
+{
+    const char *near = strstr(error->text, " near '");
+    bool twice = json_error_code(error) == json_error_duplicate_key;
+    int len = (int)(near && !twice ? (size_t)(near - error->text) : strlen(error->text));
+
+    return err_set(err, ERR_PARSE, "line %d, column %d: %.*s", error->line, error->column, len,
+                   error->text);
+}
+
 int json_read(json_t **out, struct str text, struct err *err)
 {
     json_error_t error;
@@ -43,8 +55,7 @@ int json_read(json_t **out, struct str text, struct err *err)
     value = json_loadb(text.p ? text.p : "", text.len,
                        JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, &error);
     if (!value)
-        return err_set(err, ERR_PARSE, "line %d, column %d: %s", error.line, error.column,
-                       error.text);
+        return set_malformed(&error, err);
     *out = value;
     return 0;
 }

@@ -75,7 +75,8 @@ struct rest_field {
     bool secret;    /* a password, a key or a token */
     /* Limits of a value in a request. They limit a number itself, the length of a string in bytes,
      * or how many items an array has. With max 0 there is no upper limit but, in strict reading,
-     * REST_TEXT_MAX and REST_ITEMS_MAX; with min and max both 0 a number has no limits at all. */
+     * REST_TEXT_MAX and REST_ITEMS_MAX; with min and max both 0 an INTEGER has no limits at all,
+     * and a NUMBER is 0 or more. */
     int64_t min, max;
     /* The default: the value of an INTEGER or NUMBER that the request does not have. */
     int64_t usual;
@@ -94,8 +95,9 @@ struct rest_field {
 #define REST_FIELDS(...)  ((const struct rest_field[]){__VA_ARGS__, {0}})
 #define REST_CHOICES(...) ((const char *const[]){__VA_ARGS__, NULL})
 
-/* The place of a value in a struct. A member of a type that cannot hold a value does not compile.
- */
+/* The place of a value in a struct. The compiler takes how the value lies there from the member's
+ * type, and refuses a type that can hold no value. The unit tests of the routes check that the
+ * place can hold the field's type. */
 #define REST_MEMBER(type, member) (((type *)NULL)->member)
 #define REST_AT(type, member)                                                                      \
     .at = offsetof(type, member),                                                                  \

@@ -228,7 +228,7 @@ int cache_add_user(struct cache *c, struct swarm_user *u, struct err *err)
     struct cache_call k;
     int code = check_passkey(str_z(u->passkey), err);
 
-    if (code == 0 && u->id >> ID_MAX_BITS)
+    if (code == 0 && u->id > SWARM_ID_MAX)
         code = err_set(err, ERR_RANGE, "the id of a user is too large");
     if (code < 0)
         return code;
@@ -295,7 +295,7 @@ static int put_torrent(struct cache *c, struct torrent *t, bool offered, struct 
 {
     struct cache_call k;
 
-    if (t->id >> ID_MAX_BITS)
+    if (t->id > SWARM_ID_MAX)
         return err_set(err, ERR_RANGE, "the id of a torrent is too large");
     call_init(&k, c);
     call_str(&k, c->channel_name);

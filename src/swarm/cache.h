@@ -34,6 +34,9 @@ void cache_close(struct cache *c);
 
 /* --- models: each struct has the fields of a hash in the store, in their order --- */
 
+/* The greatest id of a user or torrent, and number of a record: Lua's numbers are doubles. */
+#define SWARM_ID_MAX ((INT64_C(1) << 53) - 1)
+
 struct torrent {
     uint64_t id;
     uint8_t info_hash[INFO_HASH_LEN];

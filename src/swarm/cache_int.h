@@ -10,7 +10,6 @@
 enum {
     CACHE_ARGS_MAX = 24,
     CACHE_CALL_MAX = 1024 * 1024, /* most bytes of one call's arguments and answer */
-    ID_MAX_BITS = 53,             /* Lua's numbers are doubles, so ids have at most 53 bits */
     IP_TEXT_MAX = 46,
     NUMWANT_STANDARD = 50,
     NUMWANT_MOST = 200,

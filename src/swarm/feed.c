@@ -151,7 +151,7 @@ int feed_acknowledge(struct cache *c, struct str name, uint64_t number, struct e
     int64_t answer;
     int code = check_consumer_name(name, err);
 
-    if (code == 0 && number >> ID_MAX_BITS)
+    if (code == 0 && number > SWARM_ID_MAX)
         code = err_set(err, ERR_RANGE, "there is no such record yet");
     if (code < 0)
         return code;

@@ -55,7 +55,7 @@ static const struct rest_row swarm_torrent_rows[] = {
          REST_FIELDS({"torrent", "40 or 64 hexadecimal digits, or a magnet link.", .required = true,
                       REST_AT(struct tracked_form, torrent)},
                      {"id", "The torrent's id; the next free number when left out.", REST_INTEGER,
-                      .min = 0, .max = INT64_MAX, REST_AT(struct tracked_form, id)},
+                      .min = 0, .max = SWARM_ID_MAX, REST_AT(struct tracked_form, id)},
                      {"up_multiplier", "Uploads are credited times this; 1 when left out.",
                       REST_NUMBER, .usual = 1, REST_AT(struct tracked_form, up_multiplier)},
                      {"down_multiplier", "Downloads are charged times this; 1 when left out.",

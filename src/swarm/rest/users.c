@@ -24,6 +24,8 @@ struct swarm_client_form {
 
 static const struct rest_field swarm_user_fields[] = {
     {"id", "The user's id.", REST_INTEGER, REST_AT(struct swarm_user_view, user.id)},
+    {"passkey", "The user's passkey; in the list only with ?passkeys=true.", .secret = true,
+     .sometimes = true, REST_AT(struct swarm_user_view, passkey)},
     {"slots", "Downloads at the same time at most; -1: any number.", REST_INTEGER,
      REST_AT(struct swarm_user_view, user.slots)},
     {"slots_used", "Downloads now.", REST_INTEGER,
@@ -34,8 +36,6 @@ static const struct rest_field swarm_user_fields[] = {
      REST_AT(struct swarm_user_view, user.up_multiplier)},
     {"down_multiplier", "Downloads are charged times this.", REST_NUMBER,
      REST_AT(struct swarm_user_view, user.down_multiplier)},
-    {"passkey", "The user's passkey; in the list only with ?passkeys=true.", .secret = true,
-     .sometimes = true, REST_AT(struct swarm_user_view, passkey)},
     {0},
 };
 
@@ -53,7 +53,7 @@ static const struct rest_row swarm_user_rows[] = {
      .status = 201, .in = sizeof(struct swarm_user_form), .out = sizeof(struct swarm_user_view),
      .body = REST_FIELDS(
          {"id", "The user's id; the next free number when left out.", REST_INTEGER, .min = 0,
-          .max = INT64_MAX, REST_AT(struct swarm_user_form, id)},
+          .max = SWARM_ID_MAX, REST_AT(struct swarm_user_form, id)},
          {"passkey", "32 letters and digits; random when left out.", .secret = true,
           REST_AT(struct swarm_user_form, passkey)},
          {"slots", "Downloads at the same time at most; -1: any number.", REST_INTEGER, .min = -1,

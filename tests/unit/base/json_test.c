@@ -66,6 +66,27 @@ TEST(json, duplicate_keys_and_bad_syntax_are_refused_with_a_place)
     CHECK(strstr(err.text, "line 2"));
 }
 
+TEST(json, the_message_for_a_malformed_text_has_nothing_of_it_but_a_name_that_comes_twice)
+{
+    static const char *const bad[] = {
+        "{\"key\" \"hidden\"}",
+        "{\"key\": hidden}",
+        "{\"key\":\"hidden",
+        "\"hidden\" near 'x'",
+        "{\"key\":\"hidden\" \"hidden\"}",
+    };
+    struct err err = {0};
+    json_t *v = NULL;
+
+    for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+        CHECK_ERR(json_read(&v, str_z(bad[i]), &err), ERR_PARSE);
+        CHECK(strstr(err.text, "line 1"));
+        CHECK(!strstr(err.text, "hidden"));
+    }
+    CHECK_ERR(json_read(&v, STR("{\"a\":\"hidden\",\"a\":\"hidden\"}"), &err), ERR_PARSE);
+    CHECK(strstr(err.text, "duplicate object key near '\"a\"'"));
+}
+
 static int read_nested(size_t depth, const char *open, const char *close)
 {
     struct buf b = {0};
