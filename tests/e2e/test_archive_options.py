@@ -35,9 +35,11 @@ def test_issues_and_pulls_with_checkpoints(lab, kind):
     a.add_repo("octocat", "Hello-World")
     repo = a.forge.find_repo("octocat", "Hello-World")
     repo["issues"] += [issue(i, f"2026-01-{i:02}T00:00:00Z") for i in range(1, 9)]
+    repo["issues"][0]["body"] = "\0 and \ud800"      # JSON allows both as escapes; the repository goes on
     repo["pulls"].append(issue(20, "2026-01-01T00:00:00Z"))
     a.add("octocat")
     a.synced("octocat")
+    assert rb"\u0000 and \ud800" in a.get("octocat", "/Hello-World@issues.ndjson")        # as it came
     assert [l["data"]["id"] for l in lines(a, "octocat", "/Hello-World@issues.ndjson")] == list(range(1, 9))
     assert [l["data"]["id"] for l in lines(a, "octocat", "/Hello-World@pulls.ndjson")] == [20]
     before = a.head("octocat", "/Hello-World@issues.ndjson")["LastModified"]
