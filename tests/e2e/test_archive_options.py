@@ -160,6 +160,22 @@ def test_links_of_gitlab_releases(lab):
     listener.stop()
 
 
+def test_a_link_to_a_file_that_is_too_large_is_left_out(lab):
+    """With a length and without one. The other files are saved, and the repository is done."""
+    a = lab("releases", kind="gitlab", args=("--archive.max_pack=1MiB",))
+    a.add_repo("octocat", "Hello-World")
+    large = b"x" * (2 << 20)
+    a.git.answer(r"/files/long$", status(200, large, Content_Length=len(large)))
+    a.git.answer(r"/files/chunked$", status(200, large))
+    a.git.answer(r"/files/small$", status(200, b"small"))
+    links = [{"id": i, "name": name, "url": f"{a.git.base}/files/{name}"} for i, name in enumerate(("long", "chunked", "small"))]
+    a.forge.find_repo("octocat", "Hello-World")["releases"].append({"tag_name": "v1", "assets": {"links": links}})
+    a.add("octocat")
+    a.synced("octocat")
+    assert a.error("octocat", "Hello-World")[0] == "too-big"
+    assert [k for k in a.keys("octocat") if "@assets/" in k] == ["octocat/Hello-World@assets/2/small"]
+
+
 def test_releases_with_their_files(lab):
     a = lab("releases")
     a.add_repo("octocat", "Hello-World")
