@@ -286,7 +286,7 @@ def test_a_time_before_the_first_sync_is_refused(octocat, tmp_path):
     def check(name):
         assert at(name, first) == was
         said = at(name, first - 1, status=1)
-        assert "first sync" in said and "no bundle of before is kept" in said
+        assert "first sync" in said and "no older bundle is kept" in said
     check("Hello-World")
     append(a)
     check("Hello-World")
