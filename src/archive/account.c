@@ -235,7 +235,10 @@ static int account_forge_is_known(struct archive *x, const struct archive_accoun
     int code = forges_find(x->forges, &a, c->host, &forge, err);
 
     if (code == ERR_NOT_FOUND)
-        err_set(err, code, "weir does not know the forge '" STR_FMT "'", STR_ARG(c->host));
+        err_set(err, code,
+                "weir does not know the forge '" STR_FMT
+                "'; add it with `weir archive forge add " STR_FMT " --kind KIND`",
+                STR_ARG(c->host), STR_ARG(c->host));
     arena_release(&a);
     return code;
 }

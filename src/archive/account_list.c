@@ -24,6 +24,18 @@ static int list_failed(struct account_work *w, const struct forge_fault *f, int 
 
 /* --- accounts that the forge does not have under this name --- */
 
+/* Gives the new name of a renamed account the options of the old name, unless the new name is
+ * tracked already. This comes before the new name is tracked: if weir is killed in between, the
+ * next sync of the old name does it again. */
+static int list_hand_on_options(struct account_work *w, const struct archive_account *next,
+                                struct err *err)
+{
+    struct schedule_entry entry;
+    int code = schedule_find(w->archive->schedule, w->arena, next, &entry, err);
+
+    return code == ERR_NOT_FOUND ? account_options_copy(w->archive, w->account, next, err) : code;
+}
+
 /* The account has another name now. The new name is archived from now on; the objects under the old
  * name stay. */
 static int list_renamed(struct account_work *w, struct str login, struct err *err)
@@ -33,9 +45,9 @@ static int list_renamed(struct account_work *w, struct str login, struct err *er
     int code = archive_account_make(&next, w->arena, w->account->host, login, err);
 
     if (code == 0)
+        code = list_hand_on_options(w, &next, err);
+    if (code == 0)
         code = account_add(w->archive, &next, 1, NULL, &added, err);
-    if (code == 0 && added)
-        code = account_options_copy(w->archive, w->account, &next, err);
     if (code < 0)
         return account_fail(w, ARCHIVE_STORAGE, "list", code, err);
     log_info(w->archive->log, "archive.account_renamed", log_s("account", w->job->claim->member),

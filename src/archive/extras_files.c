@@ -34,6 +34,7 @@ struct extras_transfer {
     uint64_t got;
     bool is_foreign; /* the URL is not on the forge's own origins */
     bool signs_in;   /* the server has sent weir to a page where people sign in */
+    bool too_big;    /* the file turned out to be too large, and was left out */
 };
 
 static bool extras_is_own(const struct extras *x, struct str url)
@@ -189,11 +190,25 @@ static int extras_put_stream(struct extras_transfer *t, const struct client_resp
     uint64_t length;
 
     t->reader.ops = &extras_transfer_ops;
-    if (t->size == FILES_ANY_SIZE && str_u64(client_header(head, "content-length"), &length) == 0 &&
-        length <= t->x->file_max)
+    if (t->size == FILES_ANY_SIZE && str_u64(client_header(head, "content-length"), &length) == 0)
         t->size = length;
+    if (t->size != FILES_ANY_SIZE && t->size > t->x->file_max)
+        return err_set(err, ERR_TOO_LARGE, "%" PRIu64 " bytes are more than archive.max_pack",
+                       t->size);
     return t->size == FILES_ANY_SIZE ? extras_put_by_scratch(t, err)
                                      : extras_put_from(t, &t->reader, err);
+}
+
+/* Leaves out a file that is too large. `why` says how large it is, or which limit it has passed. */
+static void extras_too_big(struct extras_transfer *t, const char *why)
+{
+    struct extras *x = t->x;
+
+    t->too_big = true;
+    x->left_out++;
+    log_info(x->log, "archive.file_too_big", log_s("key", t->file->key), log_z("why", why));
+    if (!x->too_big[0])
+        snprintf(x->too_big, sizeof(x->too_big), STR_FMT ": %s", STR_ARG(t->file->key), why);
 }
 
 /* Asks for the file and stores it. */
@@ -227,21 +242,15 @@ static int extras_transfer_run(struct extras_transfer *t, struct forge_fault *fa
     code = extras_judge_status(head.status, fault, err);
     if (code == 0) {
         code = extras_put_stream(t, &head, err);
-        if (code < 0)
+        if (code == ERR_TOO_LARGE && t->file->any_size) {
+            extras_too_big(t, err->text);
+            code = 0;
+        } else if (code < 0) {
             code = extras_transfer_failed(fault, code, err);
+        }
     }
     client_stream_close(t->stream);
     return code;
-}
-
-static void extras_too_big(struct extras *x, const struct extras_file *f)
-{
-    x->left_out++;
-    log_info(x->log, "archive.file_too_big", log_s("key", f->key), log_u("bytes", f->size));
-    if (!x->too_big[0])
-        snprintf(x->too_big, sizeof(x->too_big),
-                 STR_FMT " has %" PRIu64 " bytes, more than archive.max_pack", STR_ARG(f->key),
-                 f->size);
 }
 
 int extras_fetch_file(struct extras *x, const struct extras_file *f, struct forge_fault *fault,
@@ -256,7 +265,9 @@ int extras_fetch_file(struct extras *x, const struct extras_file *f, struct forg
     if (code < 0 && code != ERR_NOT_FOUND)
         return extras_storage(fault, code, err);
     if (f->size > x->file_max) {
-        extras_too_big(x, f);
+        char why[64];
+        snprintf(why, sizeof(why), "%" PRIu64 " bytes are more than archive.max_pack", f->size);
+        extras_too_big(&t, why);
         return 0;
     }
     if (f->url.len > FORGE_URL_MAX * 4 || !extras_may_ask(&t, f->url))
@@ -266,7 +277,7 @@ int extras_fetch_file(struct extras *x, const struct extras_file *f, struct forg
         t.digests = digests_new(1u << DIGEST_SHA256);
     code = extras_transfer_run(&t, fault, err);
     digests_free(t.digests);
-    if (code == 0) {
+    if (code == 0 && !t.too_big) {
         x->files++;
         x->bytes += t.size;
     }

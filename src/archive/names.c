@@ -96,7 +96,9 @@ int archive_account_make(struct archive_account *out, struct arena *a, struct st
                          struct str login, struct err *err)
 {
     if (!host_ok(host))
-        return err_set(err, ERR_INVALID, "'" STR_FMT "' is not the name of a host",
+        return err_set(err, ERR_INVALID,
+                       "'" STR_FMT
+                       "' is not the name of a host, such as git.example.org or 10.1.2.3:3000",
                        STR_ARG(str_head(host, ARCHIVE_HOST_MAX)));
     if (!login_ok(login))
         return err_set(err, ERR_INVALID,

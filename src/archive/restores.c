@@ -17,12 +17,12 @@
 enum {
     RESTORE_RETRIES = 8,
     RESTORE_GONE_MS = MS_PER_MINUTE, /* a restore of this age has a task, unless it has ended */
-    RESTORE_LISTED = 1000,           /* the most restores that are listed */
+    RESTORE_LISTED = 1000,           /* the most restores that are listed: the newest */
 };
 
 /* How long the state of a restore is kept: after its end, and in all. */
 #define RESTORE_ENDED_MS STR("604800000")
-#define RESTORE_KEEP_MS  STR("2592000000")
+#define RESTORE_KEEP_MS  INT64_C(2592000000)
 
 #define RESTORES_KEY STR("w:archive:restores")
 
@@ -219,7 +219,8 @@ static int restore_note_begin(struct archive *x, const struct restore_wish *w, s
                               struct err *err)
 {
     struct arena a = ARENA_INIT(64 * KIB);
-    struct str at = arena_fmt(&a, "%" PRId64, clock_wall_ms());
+    int64_t now_ms = clock_wall_ms();
+    struct str at = arena_fmt(&a, "%" PRId64, now_ms);
     const struct str pairs[] = {STR("account"), archive_account_member(&w->account, &a),
                                 STR("name"),    w->name,
                                 STR("url"),     w->url,
@@ -228,13 +229,16 @@ static int restore_note_begin(struct archive *x, const struct restore_wish *w, s
     struct reply *reply;
     int code = store_call(x->app, &a, &reply, err, STR("DEL"), restore_key(&a, id));
 
+    if (code == 0) /* their hashes have expired */
+        code = store_call(x->app, &a, &reply, err, STR("ZREMRANGEBYSCORE"), RESTORES_KEY,
+                          STR("-inf"), arena_fmt(&a, "%" PRId64, now_ms - RESTORE_KEEP_MS));
     if (code == 0)
         code = store_call(x->app, &a, &reply, err, STR("ZADD"), RESTORES_KEY, at, id);
     if (code == 0)
         code = restore_note(x, id, pairs, ARRAY_SIZE(pairs), err);
     if (code == 0)
         code = store_call(x->app, &a, &reply, err, STR("PEXPIRE"), restore_key(&a, id),
-                          RESTORE_KEEP_MS);
+                          arena_fmt(&a, "%" PRId64, RESTORE_KEEP_MS));
     arena_release(&a);
     return code;
 }
@@ -344,8 +348,8 @@ int restores_list(struct archive *x, struct arena *a, struct restore_progress **
                   struct err *err)
 {
     struct reply *ids, *reply;
-    int code = store_call(x->app, a, &ids, err, STR("ZRANGE"), RESTORES_KEY, STR("0"),
-                          arena_fmt(a, "%d", RESTORE_LISTED - 1));
+    int code = store_call(x->app, a, &ids, err, STR("ZRANGE"), RESTORES_KEY,
+                          arena_fmt(a, "%d", -RESTORE_LISTED), STR("-1"));
 
     *count = 0;
     if (code < 0)

@@ -67,7 +67,7 @@ struct restore_progress {
 /* ERR_NOT_FOUND: there is no such restore, or it ended more than a week ago. */
 int restores_find(struct archive *x, struct arena *a, struct str id, struct restore_progress *out,
                   struct err *err) MUST_CHECK;
-/* Lists all restores, the oldest first. */
+/* Lists the newest 1,000 restores, the oldest of them first. */
 int restores_list(struct archive *x, struct arena *a, struct restore_progress **out, size_t *count,
                   struct err *err) MUST_CHECK;
 /* Ends a restore. What was pushed stays. A restore that has ended is not an error. */

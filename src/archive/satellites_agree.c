@@ -84,6 +84,67 @@ static int map_view_check(struct satellites *s, struct err *err)
     return code == ERR_UNAVAILABLE ? err_wrap(err, code, "the archive's satellites") : 0;
 }
 
+/* The newest table that was found; NULL: there is none. */
+static const struct map_seen *map_view_newest(const struct map_view *v)
+{
+    const struct map_seen *best = NULL;
+
+    for (size_t i = 0; i < v->count; i++)
+        if (v->seen[i].err.code == 0 && v->seen[i].table.epoch &&
+            (!best || v->seen[i].table.epoch > best->table.epoch))
+            best = &v->seen[i];
+    return best;
+}
+
+static bool table_has(const struct slots *t, const char *name)
+{
+    return slots_find(t, str_z(name)) >= 0;
+}
+
+/* Whether a satellite has a table that is too old beside the table `top` (M4). */
+static bool map_is_behind(const struct map_seen *m, const struct slots *top)
+{
+    bool member = table_has(top, m->name) || table_has(&m->table, m->name);
+
+    return m->err.code == 0 && member && m->table.epoch + 1 < top->epoch;
+}
+
+/* Reads the satellites again that are behind the table `top`. Returns whether one of them is not
+ * behind it any more. */
+static bool map_view_again(struct map_view *v, struct satellites *s, const struct slots *top)
+{
+    bool any = false;
+
+    for (size_t i = 0; i < v->count; i++) {
+        struct map_seen *m = &v->seen[i];
+        if (!map_is_behind(m, top))
+            continue;
+        m->err = (struct err){0};
+        m->err.code = satellite_map_newest(s, str_z(m->name), &m->table, &m->err);
+        any |= !map_is_behind(m, top);
+    }
+    return any;
+}
+
+/* The satellites were read one after another, and the table may have changed several times
+ * meanwhile. So those that are behind the newest table are read again. When table n was seen
+ * anywhere, each of its satellites had table n-1 at least. So a satellite that is still behind then
+ * was set back. ERR_CONFLICT: the table changes all the time. */
+static int map_view_catch_up(struct map_view *v, struct satellites *s, struct err *err)
+{
+    const struct map_seen *newest = map_view_newest(v);
+    struct slots *top = xzalloc(sizeof(*top));
+    bool more = newest != NULL;
+    int tries = 0;
+
+    for (; more && tries < SATELLITES_TRIES; tries++) {
+        *top = map_view_newest(v)->table;
+        more = map_view_again(v, s, top);
+    }
+    free(top);
+    return more ? err_set(err, ERR_CONFLICT, "the table of slots changes all the time") : 0;
+}
+
 /* Asks every storage that may be a satellite for its newest table. */
 static int map_view_read(struct map_view *v, struct satellites *s, struct err *err)
 {
@@ -98,30 +159,14 @@ static int map_view_read(struct map_view *v, struct satellites *s, struct err *e
     for (size_t i = 0; i < count; i++)
         map_view_look(v, s, &a, all[i]);
     arena_release(&a);
-    for (size_t i = 0; i < v->count; i++)
+    code = map_view_catch_up(v, s, err);
+    for (size_t i = 0; i < v->count && code == 0; i++)
         if (v->seen[i].err.code == ERR_CORRUPT || v->seen[i].err.code == ERR_TOO_LARGE)
-            return err_set(err, ERR_CORRUPT, "%s", v->seen[i].err.text);
-    return 0;
-}
-
-/* The newest table that was found; NULL: there is none. */
-static const struct map_seen *map_view_newest(const struct map_view *v)
-{
-    const struct map_seen *best = NULL;
-
-    for (size_t i = 0; i < v->count; i++)
-        if (v->seen[i].err.code == 0 && v->seen[i].table.epoch &&
-            (!best || v->seen[i].table.epoch > best->table.epoch))
-            best = &v->seen[i];
-    return best;
+            code = err_set(err, ERR_CORRUPT, "%s", v->seen[i].err.text);
+    return code;
 }
 
 /* --- judging --- */
-
-static bool table_has(const struct slots *t, const char *name)
-{
-    return slots_find(t, str_z(name)) >= 0;
-}
 
 /* Compares the table of one satellite with the newest table (M4). */
 static int map_judge(const struct map_seen *m, const struct map_seen *newest, struct err *err)
@@ -136,7 +181,7 @@ static int map_judge(const struct map_seen *m, const struct map_seen *newest, st
                        "the satellites %s and %s have different tables of slots of epoch %u; the "
                        "archive does not work until one of the two objects _map/%u.json is removed",
                        m->name, newest->name, t->epoch, t->epoch);
-    if (t->epoch + 1 < top->epoch)
+    if (map_is_behind(m, top))
         return err_set(err, ERR_CORRUPT,
                        "the satellite %s has the table of slots of epoch %u, and %s has epoch %u: "
                        "they belong to two archives, or %s was set back to an old state",

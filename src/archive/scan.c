@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+enum { SCAN_REPLACEMENT = 0xfffd }; /* U+FFFD, the replacement character */
+
 void scan_init(struct scan *s, struct str text)
 {
     *s = (struct scan){.text = text};
@@ -171,20 +173,21 @@ static size_t scan_put_utf8(char *out, unsigned c)
 }
 
 /* Reads \uXXXX, or two of them that are a pair of surrogates. `in` begins behind the first 'u'.
- * Returns how many bytes of `in` were read, or 0 when they are malformed. U+0000 is refused, as
- * jansson does too. */
+ * Returns how many bytes of `in` were read, or 0 when they are malformed. JSON allows two escapes
+ * that a string of weir cannot hold: U+0000, and a surrogate without its other half. Both are read
+ * as U+FFFD. */
 static size_t scan_unicode(struct str in, unsigned *out)
 {
     int high = scan_hex4(in);
 
-    if (high <= 0 || (high >= 0xdc00 && high <= 0xdfff))
+    if (high < 0)
         return 0;
-    *out = (unsigned)high;
+    *out = high == 0 || (high >= 0xd800 && high <= 0xdfff) ? SCAN_REPLACEMENT : (unsigned)high;
     if (high < 0xd800 || high > 0xdbff)
         return 4;
     int low = in.len >= 10 && in.p[4] == '\\' && in.p[5] == 'u' ? scan_hex4(str_skip(in, 6)) : -1;
     if (low < 0xdc00 || low > 0xdfff)
-        return 0;
+        return 4;
     *out = 0x10000 + ((unsigned)(high - 0xd800) << 10) + (unsigned)(low - 0xdc00);
     return 10;
 }

@@ -17,8 +17,9 @@
  *
  * Errors need to be checked only at the end: after the first error every call does nothing,
  * scan_more() and scan_key() return false, and scan_end() returns the error. The text must be one
- * JSON value by RFC 8259, in UTF-8, at most SCAN_DEPTH deep. Nothing here blocks, or allocates
- * outside of the given arena. */
+ * JSON value by RFC 8259, in UTF-8, at most SCAN_DEPTH deep. In keys and strings that are
+ * unescaped, U+FFFD stands for \u0000 and for half of a surrogate pair; what scan_skip() returns
+ * keeps them as they came. Nothing here blocks, or allocates outside of the given arena. */
 #ifndef ARCHIVE_SCAN_H
 #define ARCHIVE_SCAN_H
 

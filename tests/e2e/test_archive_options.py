@@ -35,9 +35,11 @@ def test_issues_and_pulls_with_checkpoints(lab, kind):
     a.add_repo("octocat", "Hello-World")
     repo = a.forge.find_repo("octocat", "Hello-World")
     repo["issues"] += [issue(i, f"2026-01-{i:02}T00:00:00Z") for i in range(1, 9)]
+    repo["issues"][0]["body"] = "\0 and \ud800"      # JSON allows both as escapes; the repository goes on
     repo["pulls"].append(issue(20, "2026-01-01T00:00:00Z"))
     a.add("octocat")
     a.synced("octocat")
+    assert rb"\u0000 and \ud800" in a.get("octocat", "/Hello-World@issues.ndjson")        # as it came
     assert [l["data"]["id"] for l in lines(a, "octocat", "/Hello-World@issues.ndjson")] == list(range(1, 9))
     assert [l["data"]["id"] for l in lines(a, "octocat", "/Hello-World@pulls.ndjson")] == [20]
     before = a.head("octocat", "/Hello-World@issues.ndjson")["LastModified"]
@@ -156,6 +158,22 @@ def test_links_of_gitlab_releases(lab):
     assert a.error("octocat", "Hello-World")[:2] == ("auth", "list")
     assert not a.has("octocat", "/Hello-World@assets/6/secret")
     listener.stop()
+
+
+def test_a_link_to_a_file_that_is_too_large_is_left_out(lab):
+    """With a length and without one. The other files are saved, and the repository is done."""
+    a = lab("releases", kind="gitlab", args=("--archive.max_pack=1MiB",))
+    a.add_repo("octocat", "Hello-World")
+    large = b"x" * (2 << 20)
+    a.git.answer(r"/files/long$", status(200, large, Content_Length=len(large)))
+    a.git.answer(r"/files/chunked$", status(200, large))
+    a.git.answer(r"/files/small$", status(200, b"small"))
+    links = [{"id": i, "name": name, "url": f"{a.git.base}/files/{name}"} for i, name in enumerate(("long", "chunked", "small"))]
+    a.forge.find_repo("octocat", "Hello-World")["releases"].append({"tag_name": "v1", "assets": {"links": links}})
+    a.add("octocat")
+    a.synced("octocat")
+    assert a.error("octocat", "Hello-World")[0] == "too-big"
+    assert [k for k in a.keys("octocat") if "@assets/" in k] == ["octocat/Hello-World@assets/2/small"]
 
 
 def test_releases_with_their_files(lab):

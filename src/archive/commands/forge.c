@@ -8,7 +8,7 @@
 enum { TOKEN_TEXT_MAX = 64 * 1024 };
 
 static const struct flag forge_add_flags[] = {
-    {"kind", FLAG_CHOICES, "KIND", forge_kind_names, "The kind of forge; github.com needs none."},
+    {"kind", FLAG_CHOICE, "KIND", forge_kind_names, "The kind of forge; github.com needs none."},
     {"api", FLAG_TEXT, "URL", NULL, "Base URL of the API; default: that of the kind on HOST."},
     {"git", FLAG_TEXT, "URL", NULL, "Base URL of the repositories; default: https://HOST."},
     {"bucket", FLAG_TEXT, "BUCKET", NULL,

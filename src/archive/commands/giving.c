@@ -261,6 +261,11 @@ static int restore_one(struct restore_command *c, struct err *err)
     return code;
 }
 
+static int restore_has_none(struct str account, struct err *err)
+{
+    return err_set(err, ERR_NOT_FOUND, "the archive has no bundle of " STR_FMT, STR_ARG(account));
+}
+
 /* Restores every bundle of the account. A bundle that fails does not stop the others. */
 static int restore_account(struct restore_command *c, struct err *err)
 {
@@ -271,8 +276,7 @@ static int restore_account(struct restore_command *c, struct err *err)
     int code = manage_pages(c->r, &list, &rows, err);
 
     if (code == 0 && json_array_size(rows) == 0)
-        code = err_set(err, ERR_NOT_FOUND, "the archive has no bundle of " STR_FMT,
-                       STR_ARG(c->from.account));
+        code = restore_has_none(c->from.account, err);
     if (code == 0 && !c->is_url)
         code = dir_make(c->target, 0755, err);
     for (size_t i = 0; code == 0 && i < json_array_size(rows); i++) {
@@ -316,6 +320,20 @@ static int restore_has_bundle(struct restore_command *c, bool *has, struct err *
     return code;
 }
 
+/* Checks that the account has a bundle, so that a wrong name is told before a task is queued. */
+static int restore_check_account(struct restore_command *c, struct str account, struct err *err)
+{
+    const char *behind = c->all ? "/bundles?all=true" : "/bundles";
+    json_t *page = NULL;
+    int code = api_client_send(c->r, "GET", giving_path(c->r, account, behind, STR_EMPTY), NULL,
+                               &page, err);
+
+    if (code == 0 && json_array_size(json_object_get(page, "bundles")) == 0)
+        code = restore_has_none(account, err);
+    json_decref(page);
+    return code;
+}
+
 /* Lets the server push to the URL. `text` is the first argument. */
 static int restore_by_server(struct restore_command *c, struct str text, bool detach,
                              struct err *err)
@@ -339,6 +357,8 @@ static int restore_by_server(struct restore_command *c, struct str text, bool de
         o.account = text;
         o.name = STR_EMPTY;
     }
+    if (code == 0 && o.name.len == 0)
+        code = restore_check_account(c, o.account, err);
     return code < 0 ? code : restores_follow(c->r, &o, c->table, err);
 }
 

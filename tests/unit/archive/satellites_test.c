@@ -5,6 +5,7 @@
 #include "unit/archive/satellites_lab.h"
 #include "unit/store/redis_test.h"
 
+#include <pthread.h>
 #include <stdio.h>
 
 static struct str map_key_of(struct satellites_lab *lab, unsigned epoch)
@@ -538,6 +539,56 @@ SATELLITES_TEST(archive_satellites, changes_at_the_same_time_follow_each_other)
     CHECK_INT(t.epoch, 2 + RACERS);
     CHECK_INT(slots_moving(&t), 128 - RACERS);
     expect_map(lab, 2 + RACERS, 2);
+}
+
+/* A process reads the tables, and others change the table between two of its reads. */
+struct slow_reader {
+    struct satellites_lab *lab;
+    bool counts;
+    pthread_t reader; /* the thread whose reads count; the process has other threads that read */
+    unsigned reads;   /* tables that this thread has read */
+};
+
+static int slow_bucket(void *ctx, struct arena *a, struct str host, struct str *out,
+                       struct err *why)
+{
+    struct slow_reader *r = ctx;
+    struct err err = {0};
+    struct slots t;
+
+    (void)why;
+    *out = arena_str(a, host);
+    if (!r->counts || !pthread_equal(pthread_self(), r->reader) || ++r->reads != 2)
+        return 0;
+    t = satellites_lab_table(r->lab);
+    for (unsigned slot = 0, ended = 0; ended < 3; slot++)
+        if (slots_moves(&t, slot) && slot != 0xa6) {
+            CHECK_OK(satellites_arrive(r->lab->satellites, slot, &err));
+            ended++;
+        }
+    return 0;
+}
+
+SATELLITES_TEST(archive_satellites, a_slow_reader_does_not_think_that_a_satellite_was_set_back)
+{
+    struct slow_reader reader = {.lab = lab, .reader = pthread_self()};
+    struct slots t;
+    struct err err = {0};
+
+    satellites_lab_add(lab, 2);
+    satellites_lab_put(lab, "octocat", "x.zip", STR("zip"));
+    CHECK_OK(satellites_drain(lab->satellites, STR("europe-west-1"), &err));
+    struct satellites_options o = lab->options;
+    struct satellites *slow;
+    o.changed = NULL;
+    o.bucket = slow_bucket;
+    o.ctx = &reader;
+    CHECK_OK(satellites_open(&slow, &o, &err));
+    reader.counts = true;
+    CHECK_OK(satellites_agree(slow, false, &t, &err));
+    CHECK(reader.reads > 2);
+    CHECK_INT(t.epoch, 2 + 3);
+    satellites_close(slow);
 }
 
 /* Somebody else adds or drains a satellite, and dies. */

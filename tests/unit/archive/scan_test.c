@@ -56,7 +56,7 @@ TEST(archive_scan, malformed_texts_are_refused)
         "[1 2]",    "{\"a\"}",   "{\"a\":}",    "{\"a\":1,}",  "{a:1}",
         "{1:2}",    "nul",       "truefalse",   "01",          "-",
         "1.",       "1e",        ".5",          "\"\\x\"",     "\"a",
-        "\"\\",     "\"\\u12\"", "\"\\ud800\"", "\"\\udc00\"", "\"\\u0000\"",
+        "\"\\",     "\"\\u12\"", "\"\\u00g0\"", "\"\\u\"",     "\"\\ud83d\\u12\"",
         "\"\xff\"", "\"\n\"",    "[1] 2",       "[1]]",        "+1",
     };
 
@@ -64,6 +64,33 @@ TEST(archive_scan, malformed_texts_are_refused)
         if (skip(bad[i]) != ERR_PARSE)
             test_fail(__FILE__, __LINE__, "'%s' was accepted", bad[i]);
     CHECK_INT(skip("{\"a\":[null,true,false,-1.5e+3,\"\\ud83d\\ude00\"],\"b\":{}}"), 0);
+}
+
+/* One such text in an issue must not make the whole list malformed. */
+TEST(archive_scan, escapes_that_are_no_characters_stay_as_they_came)
+{
+    struct str text = STR("{\"id\\u0000\":1,\"a\":\"x\\u0000\\ud83dy\\udc00\\ud800\\ud83d\\ude00\"}");
+    struct arena a = {0};
+    struct scan s;
+    struct err err = {0};
+    struct str raw = STR_EMPTY, plain = STR_EMPTY;
+    char key[8];
+
+    scan_init(&s, text);
+    scan_skip(&s, &raw);
+    CHECK_OK(scan_end(&s, &err));
+    CHECK_STR(raw, text);
+    scan_init(&s, text);
+    scan_open(&s, '{');
+    CHECK(scan_key(&s, key, sizeof(key)));
+    CHECK_STR(str_z(key), STR("id\xef\xbf\xbd")); /* this is not the key "id" */
+    scan_skip(&s, NULL);
+    CHECK(scan_key(&s, key, sizeof(key)));
+    scan_string(&s, &a, 100, &plain);
+    CHECK(!scan_key(&s, key, sizeof(key)));
+    CHECK_OK(scan_end(&s, &err));
+    CHECK_STR(plain, STR("x\xef\xbf\xbd\xef\xbf\xbdy\xef\xbf\xbd\xef\xbf\xbd\xf0\x9f\x98\x80"));
+    arena_release(&a);
 }
 
 TEST(archive_scan, depth_and_lengths_are_limited)
