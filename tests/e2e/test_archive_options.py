@@ -173,7 +173,7 @@ def test_a_link_to_a_file_that_is_too_large_is_left_out(lab):
     a.add("octocat")
     a.synced("octocat")
     assert a.error("octocat", "Hello-World")[0] == "too-big"
-    assert [k for k in a.keys("octocat") if "@assets/" in k] == ["octocat/Hello-World@assets/2/small"]
+    assert [n for n in a.names("octocat") if "@assets/" in n] == ["octocat/Hello-World@assets/2/small"]
 
 
 def test_releases_with_their_files(lab):
