@@ -95,6 +95,7 @@ E2E = {
     "make": ("server", 5, ""),
     "names": ("route s3", 5, ""),
     "notify": ("replica", 20, ""),
+    "openapi": ("api rest", 45, "archive"),
     "operator": ("replica cli", 60, ""),
     "present_side": ("route coord", 60, ""),
     "redis": ("store", 10, ""),

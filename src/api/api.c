@@ -1,6 +1,7 @@
 /* The server of the API: finds the row for a request, checks that the caller may call it, and runs
  * the row's function. */
 #include "api/api_int.h"
+#include "api/describe.h"
 #include "http/endpoint.h"
 #include "base/clock.h"
 #include "room/room.h"
@@ -33,19 +34,25 @@ static void api_add_table(struct api *api, const struct rest_table *table, void 
 
 static void api_add_tables(struct api *api)
 {
-    static const struct rest_table *const own[] = {
-        &api_server_rows,      &api_notice_rows,  &api_user_rows,
-        &api_storage_rows,     &api_remote_rows,  &api_bucket_rows,
-        &api_bucket_show_rows, &api_webhook_rows, &api_queue_rows,
-    };
-
-    for (size_t i = 0; i < ARRAY_SIZE(own); i++)
-        api_add_table(api, own[i], api);
+    for (size_t i = 0; i < api_own_group_count; i++)
+        for (const struct rest_table *const *t = api_own_groups[i].tables; *t; t++)
+            api_add_table(api, *t, api);
     for (size_t i = 0; i < api->o.room_count; i++) {
         const struct room_instance *r = &api->o.rooms[i];
         for (const struct rest_table *const *t = r->room->routes; t && *t; t++)
             api_add_table(api, *t, r->state);
     }
+}
+
+/* Writes the OpenAPI document, which does not change while weir runs. */
+static void api_describe(struct api *api)
+{
+    const struct room **rooms = xcalloc(api->o.room_count + 1, sizeof(*rooms));
+
+    for (size_t i = 0; i < api->o.room_count; i++)
+        rooms[i] = api->o.rooms[i].room;
+    api_openapi(&api->openapi, rooms, api->o.room_count);
+    free(rooms);
 }
 
 int api_start(struct api **out, const struct api_options *o, struct err *err)
@@ -69,6 +76,7 @@ int api_start(struct api **out, const struct api_options *o, struct err *err)
         code = endpoint_options(&server, conf, err);
     api->o = *o;
     api_add_tables(api);
+    api_describe(api);
     api->started_mono_ms = clock_mono_ms();
     api->started_wall_ms = clock_wall_ms();
     auth_init(&api->auth, o->admin, o->users);
@@ -102,6 +110,7 @@ void api_free(struct api *api)
     if (!api)
         return;
     http_server_free(api->server);
+    buf_release(&api->openapi);
     free(api);
 }
 

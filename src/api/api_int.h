@@ -18,6 +18,7 @@ struct api {
     struct auth auth;
     struct rest_table tables[API_TABLES_MAX]; /* tables of api/ and of the rooms */
     size_t table_count;
+    struct buf openapi; /* the OpenAPI document */
     uint64_t started_mono_ms;
     int64_t started_wall_ms;
     _Atomic(bool) backing_up; /* a backup is running; a second one is refused */

@@ -3,8 +3,8 @@
 #include "api/api_int.h"
 #include "room/room.h"
 
-static rest_fn server_health, server_ready, server_metrics, server_routes, server_version,
-    server_backup;
+static rest_fn server_health, server_ready, server_metrics, server_routes, server_openapi,
+    server_version, server_backup;
 
 struct route_view {
     const char *method, *path, *doc;
@@ -27,7 +27,7 @@ static const struct rest_row server_rows[] = {
      "part is not.",
      server_ready, .quick = true, .storeless = true, .status = 200, .other_status = 503,
      .answer = REST_FIELDS({"ready", "Is every part ready?", REST_BOOLEAN},
-                           {"parts", "\"ok\" or the error of each part.", REST_OBJECT})},
+                           {"parts", "\"ok\" or the error of each part.", REST_MAP})},
     {HTTP_GET, "/metrics", REST_ANYONE,
      "Metrics for Prometheus. Only administrators get those of each replication.", server_metrics,
      .storeless = true, .media = "text/plain; version=0.0.4; charset=utf-8"},
@@ -40,6 +40,10 @@ static const struct rest_row server_rows[] = {
          {"own", "Is it weir's own? Otherwise another API speaks here, as lakeFS's.", REST_BOOLEAN,
           REST_AT(struct route_view, own)},
          {"doc", "What the call does.", REST_AT(struct route_view, doc)})},
+    {HTTP_GET, "/api/v1/openapi.json", REST_ADMIN,
+     "This API as an OpenAPI document. Like the list of calls it is for administrators, because "
+     "under /api nobody else learns which calls there are.",
+     server_openapi, .quick = true, .storeless = true, .media = "application/json"},
     {HTTP_GET, "/api/v1/version", REST_ADMIN, "Name and version of the program.", server_version,
      .quick = true, .storeless = true, .out = sizeof(struct version_view),
      .answer = REST_FIELDS({"name", "\"weir\".", REST_AT(struct version_view, name)},
@@ -151,6 +155,14 @@ static int server_routes(struct rest_call *c, struct err *err)
                                            !api->tables[i].dialect}));
         }
     return 0;
+}
+
+static int server_openapi(struct rest_call *c, struct err *err)
+{
+    struct api *api = c->ctx;
+
+    (void)err;
+    return rest_send(c, buf_str(&api->openapi));
 }
 
 static int server_version(struct rest_call *c, struct err *err)

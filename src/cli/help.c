@@ -1,4 +1,5 @@
 /* weir help and weir version. */
+#include "api/describe.h"
 #include "command/help.h"
 #include "cli/commands.h"
 
@@ -6,8 +7,13 @@ static const struct generator {
     const char *flag;
     help_writer_fn *write;
 } generators[] = {
-    {"man", help_man},   {"completion", help_completion}, {"commands", help_commands},
-    {"keys", help_keys}, {"sample", help_sample},
+    {"man", help_man},
+    {"completion", help_completion},
+    {"commands", help_commands},
+    {"keys", help_keys},
+    {"sample", help_sample},
+    {"api", api_write_page},
+    {"openapi", api_write_openapi},
 };
 
 int command_help(struct invocation *inv)

@@ -14,6 +14,8 @@ static const struct flag help_flags[] = {
     {"commands", FLAG_SWITCH, NULL, NULL, "Write docs/commands.md."},
     {"keys", FLAG_SWITCH, NULL, NULL, "Write docs/config.md."},
     {"sample", FLAG_SWITCH, NULL, NULL, "Write a configuration file with every key."},
+    {"api", FLAG_SWITCH, NULL, NULL, "Write docs/api.md."},
+    {"openapi", FLAG_SWITCH, NULL, NULL, "Write the OpenAPI document of the API (JSON)."},
     {0},
 };
 
@@ -72,10 +74,11 @@ static const struct command last_commands[] = {
      .flags = help_flags,
      .summary = "Show the commands, or one of them",
      .help = "Lists the commands, or says all about one. With a flag it writes a page or a script "
-             "that is made from the tables of commands and keys.",
+             "that is made from the tables of commands, of keys and of the API's calls.",
      .examples = "weir help\n"
                  "weir help config\n"
-                 "weir help --man | man -l -",
+                 "weir help --man | man -l -\n"
+                 "weir help --openapi > weir.json",
      .run = command_help},
     {.name = "version",
      .summary = "Show the version",

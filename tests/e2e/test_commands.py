@@ -101,7 +101,8 @@ def test_completion_of_commands_flags_and_values():
     assert "--secret_key" not in complete("weir", "serve", "--")
 
 
-@pytest.mark.parametrize("flag, page", [("--commands", "docs/commands.md"), ("--keys", "docs/config.md")])
+@pytest.mark.parametrize("flag, page", [("--commands", "docs/commands.md"), ("--keys", "docs/config.md"),
+                                        ("--api", "docs/api.md")])
 def test_generated_pages_are_not_stale(weir, flag, page):
     assert weir("help", flag).stdout == (ROOT / page).read_text(), f"run: weir help {flag} > {page}"
 

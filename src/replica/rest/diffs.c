@@ -106,7 +106,17 @@ static const struct rest_row diff_rows[] = {
          {"differences", "Keys that differ.", REST_INTEGER, VIEW(check.differences)},
          {"kept", "Differences that are kept and can be shown.", REST_INTEGER, VIEW(check.kept)}),
      .list = "entries", .by_place = true, .page_usual = ENTRIES_USUAL, .page_max = ENTRIES_MAX,
-     .items = REST_FIELDS({"*", "A member of an entry (docs/diff.md).", REST_ANY})},
+     .items = REST_FIELDS(
+         {"object", "The key that differs."}, {"kind", "How it differs."},
+         {"version_index",
+          "The number of the version that differs; 0: the oldest. Absent: versions are not "
+          "compared.",
+          REST_INTEGER, .sometimes = true},
+         {"why", "Why the key cannot be compared; absent: it was.", .sometimes = true},
+         {"sides",
+          "A list with an item for each location, in the order of `locations`: null, or an object "
+          "with `size`, `etag`, `version_id`, and perhaps `marker` (true) and `sha256`.",
+          REST_ANY})},
     {HTTP_POST, "/api/v1/diffs/{id}/fix", REST_ADMIN,
      "Make all locations equal to one of them, then compare again.", diff_fix, .status = 202,
      .needs = replica_needs, .in_path = diff_path,

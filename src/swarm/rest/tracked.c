@@ -43,7 +43,11 @@ static const struct rest_field swarm_torrent_fields[] = {
 static const struct rest_row swarm_torrent_rows[] = {
     {HTTP_GET, "/api/v1/swarm/stats", REST_ADMIN,
      "The tracker in numbers; which numbers there are depends on its mode.", swarm_stats,
-     .answer = REST_FIELDS({"*", "A number of the tracker.", REST_ANY})},
+     .answer = REST_FIELDS(
+         {"mode", "The tracker's mode."},
+         {"failures", "How many requests failed, for each reason.", REST_OBJECT,
+          .members = REST_FIELDS({"*", "Requests that failed for this reason.", REST_INTEGER})},
+         {"*", "A number of the tracker.", REST_INTEGER})},
     {HTTP_GET, "/api/v1/swarm/torrents", REST_ADMIN, "Torrents that were added, in no order.",
      swarm_torrent_list, .list = "torrents", .by_place = true, .page_usual = SWARM_PAGE_USUAL,
      .page_max = SWARM_PAGE_MAX, .item = sizeof(struct tracked_view),
