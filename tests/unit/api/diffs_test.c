@@ -73,7 +73,8 @@ TEST(api_diffs, one_is_started_shown_and_taken_away)
 
 TEST(api_diffs, what_was_found_is_given_by_pages_and_fixed)
 {
-    static const struct str found[] = {{"{\"object\":\"a\"}", 14}, {"{\"object\":\"b\"}", 14}};
+    const struct str found[] = {STR("{\"object\":\"a\",\"kind\":\"missing\",\"sides\":[null,{}]}"),
+                                STR("{\"object\":\"b\",\"kind\":\"missing\",\"sides\":[null,{}]}")};
     struct api_lab l;
     char id[CHECK_ID_LEN + 1];
     struct check c;
