@@ -141,7 +141,7 @@ def test_connections_that_break(hostile):
 
 # --- names ---
 
-BAD_REPOS = ["..", ".", "../../x", "a/b", "a\nb", "x" * 101, "x@wiki", "\u00e9", "a b", "..\\x", "a%2fb", "-\u202e"]
+BAD_REPOS = ["..", ".", "../../x", "a/b", "a\nb", "x" * 101, "x@wiki", "\u00e9", "a b", "..\\x", "a%2fb", "-\u202e", "a\0b"]
 BAD_LOGINS = ["..", ".", "../x", "a//b", "/x", "-x", "a b", "a\nb", "x" * 101, "a%2fb", "_map", "\u00e9", "", "a/../b"]
 
 
@@ -159,9 +159,8 @@ def test_names_of_repositories_that_leave_their_folder(hostile):
     hostile.check()
 
 
-@pytest.mark.parametrize("name", ["", "a\0b"])
-def test_names_that_are_none_end_the_listing(hostile, name):
-    hostile.forge.add_repo("evil", name)
+def test_a_name_that_is_none_ends_the_listing(hostile):
+    hostile.forge.add_repo("evil", "")
     hostile.add("evil")
     wait_for(lambda: hostile.key("evil", ".error") in hostile.keys("evil"), "the error of the account")
     assert hostile.error("evil")[0] == "protocol"
