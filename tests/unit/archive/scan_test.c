@@ -52,12 +52,12 @@ TEST(archive_scan, values_are_found_by_their_names)
 TEST(archive_scan, malformed_texts_are_refused)
 {
     static const char *const bad[] = {
-        "",         "[",         "]",           "[1,]",        "[,1]",
-        "[1 2]",    "{\"a\"}",   "{\"a\":}",    "{\"a\":1,}",  "{a:1}",
-        "{1:2}",    "nul",       "truefalse",   "01",          "-",
-        "1.",       "1e",        ".5",          "\"\\x\"",     "\"a",
-        "\"\\",     "\"\\u12\"", "\"\\u00g0\"", "\"\\u\"",     "\"\\ud83d\\u12\"",
-        "\"\xff\"", "\"\n\"",    "[1] 2",       "[1]]",        "+1",
+        "",         "[",         "]",           "[1,]",       "[,1]",
+        "[1 2]",    "{\"a\"}",   "{\"a\":}",    "{\"a\":1,}", "{a:1}",
+        "{1:2}",    "nul",       "truefalse",   "01",         "-",
+        "1.",       "1e",        ".5",          "\"\\x\"",    "\"a",
+        "\"\\",     "\"\\u12\"", "\"\\u00g0\"", "\"\\u\"",    "\"\\ud83d\\u12\"",
+        "\"\xff\"", "\"\n\"",    "[1] 2",       "[1]]",       "+1",
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
@@ -69,7 +69,8 @@ TEST(archive_scan, malformed_texts_are_refused)
 /* One such text in an issue must not make the whole list malformed. */
 TEST(archive_scan, escapes_that_are_no_characters_stay_as_they_came)
 {
-    struct str text = STR("{\"id\\u0000\":1,\"a\":\"x\\u0000\\ud83dy\\udc00\\ud800\\ud83d\\ude00\"}");
+    struct str text =
+        STR("{\"id\\u0000\":1,\"a\":\"x\\u0000\\ud83dy\\udc00\\ud800\\ud83d\\ude00\"}");
     struct arena a = {0};
     struct scan s;
     struct err err = {0};
