@@ -88,6 +88,7 @@ void chaos_lake_open(struct chaos_lake *out, struct chaos *s, uint64_t drop_agai
     struct err err = {0};
 
     *out = (struct chaos_lake){.chaos = s, .model = chaos_model(s)};
+    mutex_init(&out->notes, "lake-chaos.notes");
     snprintf(out->folder, sizeof(out->folder), "%s/nodes-%d", s->crash.folder, (int)s->engine);
     must(dir_make(out->folder, 0700, &err), &err);
     o.kv = out->kv = kv_engine_open(s->engine, &s->crash);

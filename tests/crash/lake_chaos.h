@@ -31,6 +31,7 @@ struct chaos_lake {
     struct model *model;
     struct kv *kv;
     struct lake *lake;
+    struct mutex notes; /* guards the model's list of commits while workers run */
     char folder[96];
 };
 void chaos_lake_open(struct chaos_lake *out, struct chaos *s, uint64_t drop_again_ms);

@@ -14,15 +14,17 @@ void worker_note_commit(struct worker *w, unsigned branch, struct str id,
                         const struct model_range *r, bool is_whole)
 {
     struct model *m = w->at->model;
-    uint32_t i = m->commit_count++;
 
-    if (i >= MODEL_COMMITS)
-        return;
-    struct model_commit *c = &m->commits[i];
-    c->range = *r;
-    c->branch = branch;
-    c->is_whole = is_whole;
-    snprintf(c->id, sizeof(c->id), STR_FMT, STR_ARG(id));
+    mutex_lock(&w->at->notes);
+    uint32_t i = m->commit_count++;
+    if (i < MODEL_COMMITS) {
+        struct model_commit *c = &m->commits[i];
+        c->range = *r;
+        c->branch = branch;
+        c->is_whole = is_whole;
+        snprintf(c->id, sizeof(c->id), STR_FMT, STR_ARG(id));
+    }
+    mutex_unlock(&w->at->notes);
 }
 
 /* Commits, inside of the gate of heads. */
@@ -183,11 +185,15 @@ void worker_hard_reset_same(struct worker *w)
 }
 
 /* Notes that the commit leaves the branch, or that it does not. */
-static void commit_set_gone(struct model *m, unsigned branch, struct str id, bool is_gone)
+static void commit_set_gone(struct worker *w, unsigned branch, struct str id, bool is_gone)
 {
+    struct model *m = w->at->model;
+
+    mutex_lock(&w->at->notes);
     for (uint32_t i = 0; i < m->commit_count && i < MODEL_COMMITS; i++)
         if (m->commits[i].branch == branch && str_eq(str_z(m->commits[i].id), id))
             m->commits[i].is_gone = is_gone;
+    mutex_unlock(&w->at->notes);
 }
 
 static struct lake_commit worker_head(struct worker *w, unsigned branch)
@@ -215,13 +221,13 @@ static void hard_reset_inside(struct worker *w, unsigned branch)
 
     if (back.len == 0 || str_eq(head.id, str_z(m->checked[branch])))
         return; /* the check after the kill begins there */
-    commit_set_gone(m, branch, head.id, true);
+    commit_set_gone(w, branch, head.id, true);
     model_whole_begin(m, branch);
     int code = lake_hard_reset(w->at->lake, &w->arena, &w->repo, name,
                                arena_fmt(&w->arena, "%s~1", model_branches[branch]), false, &err);
     if (worker_raced(w, code, "hard reset", &err) < 0) {
         model_whole_end(m, branch, NULL);
-        commit_set_gone(m, branch, head.id, false);
+        commit_set_gone(w, branch, head.id, false);
         return;
     }
     struct content seen = worker_content(w, name), want = worker_content(w, back);
