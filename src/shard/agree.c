@@ -82,6 +82,19 @@ static void agree_published(void *ctx, struct sharded *s, const struct shard_map
     buf_release(&text);
 }
 
+/* Installs the newest map of the log. */
+static int agree_install_head(struct sharded *s, struct err *err)
+{
+    struct shard_map *head = NULL;
+    int code = log_head(s->log, &head, err);
+
+    if (code < 0)
+        return code;
+    table_install(s->table, head);
+    map_unref(head);
+    return 0;
+}
+
 int agree_add(struct agree *a, struct sharded *s, struct err *err)
 {
     struct shard_map *m = table_map(s->table);
@@ -99,6 +112,11 @@ int agree_add(struct agree *a, struct sharded *s, struct err *err)
     }
     mutex_unlock(&a->lock);
     map_unref(m);
+    /* The process may have lost its lease, and got it back, since it read this map. Then nobody has
+     * waited for it, and it has not read the log again, because it did not serve the bucket (H3).
+     */
+    if (code == 0 && (code = agree_install_head(s, err)) < 0)
+        agree_remove(a, s);
     return code;
 }
 
@@ -129,18 +147,6 @@ static struct sharded *agree_serving(struct agree *a, struct agree_bucket *b, ui
 }
 
 /* --- reading maps --- */
-
-static int agree_install_head(struct sharded *s, struct err *err)
-{
-    struct shard_map *head = NULL;
-    int code = log_head(s->log, &head, err);
-
-    if (code < 0)
-        return code;
-    table_install(s->table, head);
-    map_unref(head);
-    return 0;
-}
 
 /* Installs the map as the store has it. ERR_NOT_FOUND, ERR_CORRUPT and others: the store does not
  * have it, and the log has to be read. */

@@ -35,8 +35,8 @@ int agree_start(struct agree *a, struct err *err) MUST_CHECK;
 void agree_stop(struct agree *a);
 
 /* Begins to take part for a bucket that is about to be served. Its newest installed map was read
- * from the log. ERR_AGAIN: this process has said that it holds a newer one, so the caller reads the
- * log again. */
+ * from the log; the call reads the log once more (H3). ERR_AGAIN: this process has said that it
+ * holds a newer one, so the caller reads the log again. */
 int agree_add(struct agree *a, struct sharded *s, struct err *err) MUST_CHECK;
 /* The bucket is not served any more, and no request of it is under way. */
 void agree_remove(struct agree *a, struct sharded *s);
